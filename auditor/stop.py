@@ -37,6 +37,7 @@ class StopRequest:
         self._raises_in = 0
         """The process in which a signal raises at once; 0: none."""
         self._is_forking = False
+        self._abandoned: set[threading.Thread] = set()
 
     def install(self) -> None:
         """Handle both signals from now on.
@@ -83,10 +84,16 @@ class StopRequest:
             self._raises_in = 0
         self.check()
 
+    def abandon(self, thread: threading.Thread) -> None:
+        """Let `check` raise Interrupted in this thread from now on: nobody waits for its work."""
+        self._abandoned.add(thread)
+
     def check(self) -> None:
-        """Raise Interrupted if a signal came."""
+        """Raise Interrupted if a signal came, or if the calling thread was abandoned."""
         if self._event.is_set():
             raise Interrupted(self._signal_number)
+        if threading.current_thread() in self._abandoned:
+            raise Interrupted(signal.SIGTERM)
 
     def wait(self, seconds: float) -> None:
         """Sleep, or raise Interrupted as soon as a signal comes."""

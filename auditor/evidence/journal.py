@@ -50,6 +50,9 @@ class Journal:
     began_with: Mapping[str, float] = field(default_factory=dict)
     reads: Callable[[], Mapping[str, int]] = dict
     began_with_reads: Mapping[str, int] = field(default_factory=dict)
+    apart: str = ""
+    """The table to which another thread writes for a later stage; "": none. Its new files belong to
+    no stage that ends meanwhile. One thread alone calls `run_once`."""
     _results: dict[str, StageResult] = field(default_factory=dict)
     _files: dict[str, int] = field(default_factory=dict)
     """The size of each file that a stage wrote, in bytes."""
@@ -106,7 +109,11 @@ class Journal:
         if stage not in self._results:
             result = work(*args, **options) or {}
             sizes = self.run.file_sizes(*TABLES)
-            new = {name: sizes[name] for name in sorted(sizes.keys() - self._files.keys())}
+            new = {
+                name: sizes[name]
+                for name in sorted(sizes.keys() - self._files.keys())
+                if not self.apart or not name.startswith(f"{self.apart}/")
+            }
             entry = {
                 "stage": stage,
                 "result": result,

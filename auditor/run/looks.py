@@ -8,7 +8,9 @@ resume: `journal.run_once` skips a stage that is written already.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from auditor.evidence.ids import Shard, first_of_each_group, join_shards
 from auditor.evidence.journal import Journal, StageResult
@@ -17,14 +19,21 @@ from auditor.evidence.schemas import LEDGERS, READS, with_pace, with_read_counts
 from auditor.first_checker.circle import Starts
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo, reading_rounds_max
+from auditor.run.ahead import Ahead
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import DoubtSearch, Judgings
 from auditor.run.open_hours import OpenHours
 from auditor.stages.asking import Directory
-from auditor.stages.stages import Stages
+from auditor.stages.stages import ListRequest, Request, Stages
 from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie
 from auditor.telemetry.progress import LedgersDone
 from auditor.zookeeper.metadata_store import MetadataStore
+
+
+def _part_of(shard: Shard) -> str:
+    """Return how the stages of a shard are named at the first look."""
+    return f"look 1 shard {shard.number}"
+
 
 FIRSTS = "firsts"
 """The field of the journal with the places at which groups of shards begin."""
@@ -37,13 +46,14 @@ class Looks:
     By themselves they are an audit of a few named ledgers: each ledger's mark is read with its
     metadata, and lists are tested at the ends of segments too. `auditor.run.pipeline.Audit` is the
     audit of a cluster. `waits_ms`: the second-look delay, and the longest wait for a bookie that
-    may be restarting.
+    may be restarting. `ahead` does what Spark may do ahead; None: nothing.
     """
 
     bookies: BookieRegister
     judgings: Judgings
     hours: OpenHours
     waits_ms: tuple[int, int]
+    ahead: Ahead | None
 
     @property
     def stages(self) -> Stages:
@@ -81,34 +91,109 @@ class Looks:
     def take_first(self, shards: Sequence[Shard]) -> None:
         """Ask every bookie about every closed ledger, test its lists by reads, and read what they
         lack.
+
+        While this process works on a shard, Spark may be one stage ahead on the next one: it reads
+        metadata while answers are written, and asks for lists while ledgers are judged. Nobody else
+        talks to ZooKeeper or to a bookie meanwhile.
         """
         listed = self.stages.suspects.count_listed()
         tests: ListTests | None = None
-        for shard in shards:
-            part = f"look 1 shard {shard.number}"
-            self.hours.await_open("load")
-            is_new = not self.journal.has(f"{part}: lists")
-            ledgers = LedgersDone(listed * shard.number // len(shards), listed) if is_new else None
-            self.hours.progress.stage("load", ledgers=ledgers)
-            self.journal.run_once(f"{part}: metadata", self.read_metadata, shard)
-            if shard.number == 0:
-                tests = self.plan_tests(shard, len(shards))
-            addresses = self.bookies.directory(1)
-            self.hours.progress.stage("ask", len(addresses.addresses), ledgers)
-            self.journal.run_once(f"{part}: lists", self.stages.ask_lists, 1, addresses, shard)
-            self.hours.progress.silent(self.bookies.silent_so_far())
-            if tests is not None:
-                self.journal.run_once(f"{part}: spot reads", self._test, addresses, shard, tests)
-            self.hours.progress.stage("judge", ledgers=ledgers)
-            self.judgings.judge(1, shard)
-            if self.judgings.count_left_by_latest(Todo.EVIDENCE):
-                self.judgings.judge(1, shard, (self.judgings.latest, Todo.EVIDENCE))
-            self._read_missing_entries(1, shard, addresses)
+        asked: tuple[Directory, ListRequest] | None = None
+        with closing(self.ahead) if self.ahead is not None else nullcontext():
+            for shard, following in pairwise([*shards, None]):
+                assert shard is not None
+                part = _part_of(shard)
+                if asked is None:
+                    self.hours.await_open("load")
+                is_new = not self.journal.has(f"{part}: lists")
+                done = LedgersDone(listed * shard.number // len(shards), listed)
+                ledgers = done if is_new else None
+                self.hours.progress.stage("load", ledgers=ledgers)
+                self.journal.run_once(f"{part}: metadata", self.read_metadata, shard)
+                if shard.number == 0:
+                    tests = self.plan_tests(shard, len(shards))
+                addresses, request = asked or (self.bookies.directory(1), None)
+                self.hours.progress.stage("ask", len(addresses.addresses), ledgers)
+                self.journal.run_once(
+                    f"{part}: lists", self._ask_lists, shard, addresses, request, following
+                )
+                self.hours.progress.silent(self.bookies.silent_so_far())
+                is_read = self._await_metadata(following, len(addresses.addresses), ledgers)
+                if tests is not None:
+                    self.journal.run_once(
+                        f"{part}: spot reads", self._test, addresses, shard, tests
+                    )
+                asked = self._ask_ahead(following, is_begun=is_read)
+                self.hours.progress.stage("judge", ledgers=ledgers)
+                self.judgings.judge(1, shard)
+                if self.judgings.count_left_by_latest(Todo.EVIDENCE):
+                    self.judgings.judge(1, shard, (self.judgings.latest, Todo.EVIDENCE))
+                self._read_missing_entries(1, shard, addresses)
+
+    def _ask_lists(
+        self,
+        shard: Shard,
+        addresses: Directory,
+        asked: ListRequest | None,
+        following: Shard | None,
+    ) -> None:
+        """Ask for the lists of a shard, unless that was `asked` ahead, and write them. Meanwhile
+        read the metadata of the `following` shard.
+        """
+        request = asked or self.stages.asking(1, addresses, shard)
+        if asked is None:
+            request.ask()
+        elif self.ahead is not None:
+            self.ahead.hand_over()
+        self._read_ahead(following)
+        request.write()
+
+    def _read_ahead(self, shard: Shard | None) -> None:
+        """Begin to read the metadata of a shard ahead, if that may be."""
+        if shard is None or self.ahead is None or not self.stages.may_ask_ahead():
+            return
+        if self.hours.is_open() and not self.journal.has(f"{_part_of(shard)}: metadata"):
+            self.ahead.begin(self.reading(shard))
+
+    def _await_metadata(
+        self, shard: Shard | None, bookies: int, ledgers: LedgersDone | None
+    ) -> bool:
+        """Wait for the metadata of a shard if it is read ahead. Return whether it was."""
+        if shard is None or self.ahead is None or not self.ahead.is_at_work:
+            return False
+        self.hours.progress.stage("load", ledgers=ledgers)
+        self.journal.run_once(f"{_part_of(shard)}: metadata", self.ahead.hand_over)
+        self.hours.progress.stage("ask", bookies, ledgers)
+        return True
+
+    def _ask_ahead(
+        self, shard: Shard | None, *, is_begun: bool
+    ) -> tuple[Directory, ListRequest] | None:
+        """Begin to ask for the lists of a shard ahead, if its metadata is there. Return whom it
+        asks and what.
+
+        A shard that has begun is finished, even outside the window.
+        """
+        if shard is None or self.ahead is None or not self.stages.may_ask_ahead():
+            return None
+        part = _part_of(shard)
+        if not self.journal.has(f"{part}: metadata") or self.journal.has(f"{part}: lists"):
+            return None
+        if not is_begun and not self.hours.is_open():
+            return None
+        addresses = self.bookies.directory(1)
+        request = self.stages.asking(1, addresses, shard)
+        self.ahead.begin(request)
+        return addresses, request
 
     def read_metadata(self, shard: Shard) -> StageResult:
         """Read the mark and the metadata of every ledger of a shard. Nothing is judged yet."""
-        self.stages.read_ledgers(1, shard)
+        self.reading(shard).ask()
         return {}
+
+    def reading(self, shard: Shard) -> Request:
+        """Return the request for the mark and the metadata of every ledger of a shard."""
+        return self.stages.reading(1, shard)
 
     def plan_tests(self, first: Shard, shards: int) -> ListTests | None:
         """Return how lists are tested, after the metadata of the first of `shards` shards was read.
@@ -245,6 +330,8 @@ class Looks:
         rounds, rounds_max = 0, reading_rounds_max(self.stages.terms, bookies)
         while self.judgings.count_left_by_latest(Todo.READS):
             rounds += 1
+            if self.ahead is not None:
+                self.ahead.finish()  # bookies are asked by one stage at a time
             assert rounds <= rounds_max, "ledgers want more entries read than is allowed"
             judging = self.judgings.latest
             allowed = self.bookies.with_searches_left(addresses)

@@ -40,6 +40,10 @@ class OpenHours:
         wait_s = self.window.seconds_until_open(now) if self.window else 0.0
         return now + timedelta(seconds=wait_s)
 
+    def is_open(self) -> bool:
+        """Return whether the run may work now."""
+        return self.window is None or not self.window.seconds_until_open(self.now())
+
     def await_open(self, then: str) -> None:
         """Return at once within the window, otherwise when it opens. Raises Interrupted.
 

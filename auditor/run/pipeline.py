@@ -28,6 +28,8 @@ from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.request_counts import count_silent_parents
 from auditor.run.scrub_reports import ScrubReports
 from auditor.stages.selection import first_asked
+from auditor.stages.stages import Request
+from auditor.zookeeper.ledgers import Marks
 
 LISTED_HERE_MAX = 5_000_000
 """The driver lists at most so many ledgers of a run with a period: 36 bytes each. Such a run asks
@@ -43,7 +45,7 @@ class Audit(Looks):
     """The audit of one cluster.
 
     `shard_ledgers`: ledgers that go through the stages together. A killed run repeats at most one
-    shard, or at a later look the suspects of several.
+    shard, and a request about the next, or at a later look the suspects of several.
     """
 
     relisting: Relisting
@@ -126,8 +128,7 @@ class Audit(Looks):
     def read_metadata(self, shard: Shard) -> StageResult:
         """Write the marks, then the metadata of every ledger of a shard. Nothing is judged yet."""
         marks = self.store.marks()
-        # If some marks cannot be listed, each ledger's own mark is read: unlisted is not unmarked.
-        self.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
+        self._reading(shard, marks).ask()
         if shard.number > 0:
             return {}
         self.mark_looks.record_first(marks)
@@ -138,6 +139,14 @@ class Audit(Looks):
         )
         unread = [problem for problem in (marks.problem, marks.lock_problem) if problem]
         return {PROBLEMS: [*problems, *unread]}
+
+    def reading(self, shard: Shard) -> Request:
+        """List the marks, and return the request for the metadata of a shard."""
+        return self._reading(shard, self.store.marks())
+
+    def _reading(self, shard: Shard, marks: Marks) -> Request:
+        # If some marks cannot be listed, each ledger's own mark is read: unlisted is not unmarked.
+        return self.stages.reading(1, shard, None if marks.problem else marks.by_ledger)
 
     def plan_tests(self, first: Shard, shards: int) -> ListTests | None:
         """Return how lists are tested. From here on, judge by terms that fit the number of entries.

@@ -31,6 +31,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.findings.disks import keep_earlier_bookies
 from auditor.first_checker.circle import Starts
 from auditor.model.cluster import BookieRecord
+from auditor.run.ahead import Ahead
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.carrying import Carrying
 from auditor.run.clock_check import require_clock
@@ -154,7 +155,8 @@ class Run:
         if self.begun is None:
             about = replace(about, base=self._base(about, earlier))
         directory, journal = self._open_directory(about, store)
-        stages = self._stages(about, store, spark, directory)
+        ahead = Ahead(context.stop, journal, self.watch.done)
+        stages = self._stages(about, store, spark, directory, ahead)
         bookies = self._bookie_register(about, store, directory, journal)
         baseline = about.previous_population
         last_run = self.output.run(baseline.run_id) if baseline else None
@@ -163,6 +165,7 @@ class Run:
             Judgings(stages, directory, journal),
             OpenHours.of(context, self.watch),
             about.waits_ms,
+            ahead,
             relisting=Relisting(stages, store, directory, baseline, last_run),
             mark_looks=MarkLooks(store, directory, about.terms, is_partial=about.partial),
             reference_looks=ReferenceLooks(
@@ -431,7 +434,12 @@ class Run:
             self.context.logger.warning("earlier_bookies_not_read", problem=str(error))
 
     def _stages(
-        self, about: About, store: MetadataStore, spark: ExecutorOnDemand, directory: Place
+        self,
+        about: About,
+        store: MetadataStore,
+        spark: ExecutorOnDemand,
+        directory: Place,
+        ahead: Ahead,
     ) -> Stages:
         """Return the stages. Spark's executor is made when it is first needed. Its tasks share the
         rate at which ZooKeeper may be read.
@@ -444,7 +452,7 @@ class Run:
                 directory,
                 lambda readers: replace(store.address, limits=settings.zookeeper_limits(readers)),
                 settings.tasks,
-                self.watch.done,
+                ahead.count,
                 settings.spark_stall_max_ms / 1000,
             )
 

@@ -82,7 +82,7 @@ class Asker:
         )
         hours = OpenHours(None, stop, Silent(), self.context.logger)
         waits_ms = (settings.second_look_delay_ms, 0)
-        return Looks(bookies, Judgings(stages, run, journal), hours, waits_ms)
+        return Looks(bookies, Judgings(stages, run, journal), hours, waits_ms, ahead=None)
 
 
 def audit_ledgers(

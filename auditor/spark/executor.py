@@ -42,7 +42,7 @@ from auditor.stages.asking import LANE_ANSWERS, PACED_ANSWERS, WANTED, Directory
 from auditor.stages.blocks import unpack_answers
 from auditor.stages.reading import Batches, Work
 from auditor.stages.selection import Ledgers, first_asked
-from auditor.stages.steps import STEPS, steps_name, steps_prefix
+from auditor.stages.steps import STEPS, packed_answers, steps_name, steps_prefix
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
 
@@ -217,14 +217,16 @@ class SparkExecutor:
         finally:
             files.remove_unpublished()
 
-    def write_answers(self, rows: Rows, name: str) -> None:
-        """Make LANE_ANSWERS in one job, and append them to evidence/answers, a row for each answer.
+    def pack_answers(self, rows: Rows, name: str) -> None:
+        """Make LANE_ANSWERS in one job. A table among the steps has them until they are written."""
+        self.run.remove(packed_answers(name))
+        self.write(rows, packed_answers(name), "")
 
-        This process writes them, in one file. Until then a table among the steps has them.
+    def write_answers(self, rows: Rows, name: str) -> None:
+        """Append the packed answers to evidence/answers, a row for each. This process writes them,
+        in one file.
         """
-        packed = f"steps/lists-{name}"
-        self.run.remove(packed)
-        self.write(rows, packed, "")
+        packed = packed_answers(name)
         batches = self.run.stream(packed, LANE_ANSWERS, LANE_ANSWERS.names)
         answers = unpack_answers(batches, PACED_ANSWERS)
         self.run.write_stream("evidence/answers", answers, PACED_ANSWERS, name)

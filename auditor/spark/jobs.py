@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
+from itertools import count
 from threading import Event, Thread
 from typing import TypeVar
 
@@ -27,6 +29,7 @@ from auditor.errors import (
     WorkerDied,
 )
 from auditor.local_faults import UNWRITABLE, local_fault_in
+from auditor.spark.private_spark import own_connection
 from auditor.stop import Interrupted, StopRequest
 
 PAUSE_MAX_S = 1.0
@@ -60,6 +63,7 @@ class StallWatch:
 T = TypeVar("T")
 
 JOB_GROUP = "bookkeeper-auditor"
+_NUMBERS = count(1)
 POLL_S = 0.1
 """How often a running job is checked: for a signal, and at first for progress."""
 PROGRESS_MAX_S = 1.0
@@ -81,24 +85,36 @@ def run_job(
     Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
     SparkStalled if no task finished for `stall_max_s`. This works in time even if the JVM answers
     nothing: only threads that may be abandoned talk to it.
+
+    Two threads may run jobs at once. Each job has a group of its own, and the tasks of both count
+    as progress.
     """
     outcome: list[T] = []
     failure: list[BaseException] = []
+    group = f"{JOB_GROUP}-{next(_NUMBERS)}"
+    _held = own_connection(spark)
 
     def work() -> None:
-        spark.sparkContext.setJobGroup(JOB_GROUP, "audit", interruptOnCancel=True)
+        spark.sparkContext.setJobGroup(group, "audit", interruptOnCancel=True)
+        outcome.append(action())
+
+    thread = InheritableThread(target=work, session=spark)
+    inherit_and_work = thread.run
+
+    def run() -> None:
         try:
-            outcome.append(action())
+            _held = own_connection(spark)
+            inherit_and_work()
         except BaseException as error:  # raised again in the caller's thread
             failure.append(error)
 
-    thread = InheritableThread(target=work, session=spark)
+    thread.run = run  # type: ignore[method-assign]
     thread.daemon = True
     thread.start()
     try:
         _watch(thread, spark, stop, tick, stall_max_s)
     except (Interrupted, SparkStalled):
-        jvm_does(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP), _CANCEL_S)
+        jvm_does(lambda: spark.sparkContext.cancelJobGroup(group), _CANCEL_S)
         thread.join(_CANCEL_S)
         raise
     stop.check()  # a signal to the whole group ends the JVM first: the job did not fail
@@ -137,6 +153,8 @@ def _watch(
     is_over = Event()
 
     def follow() -> None:
+        with suppress(Py4JError, OSError):  # the JVM is gone, which the running job reports
+            _held = own_connection(spark)
         pause = POLL_S
         while not is_over.wait(pause):
             seen[0] = _progress(spark)

@@ -1,9 +1,9 @@
 """Use Spark's private API where the public one is not enough. No other module uses it.
 
 PySpark has no public way to give descriptors to the JVM that it starts, to end that JVM while this
-process goes on, to tell whether the process has a context at all, or to be silent when the JVM ends
-first. Each function says why it exists. `tests/house` checks that no other module uses private
-names of Spark.
+process goes on, to tell whether the process has a context at all, to be silent when the JVM ends
+first, or to keep a thread's connection to it. Each function says why it exists. `tests/house`
+checks that no other module uses private names of Spark.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import IO, Any
 
+from py4j.clientserver import JavaClient  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -56,6 +57,24 @@ def session_of_this_process() -> SparkSession | None:
         return SparkSession.active()
     except PySparkRuntimeError:
         return None
+
+
+def own_connection(spark: SparkSession) -> object:
+    """Return the connection to the JVM that py4j has made for this thread, or makes now.
+
+    While the thread holds it, a child that this process forks cannot end it: Python destroys the
+    other threads' data in a child, and py4j would then end the connection of a thread that is
+    between two calls, although the parent shares it. What a thread's frames hold is not destroyed.
+    """
+    gateway = spark.sparkContext._gateway
+    client = None if gateway is None else gateway._gateway_client
+    if not isinstance(client, JavaClient):
+        return None  # no thread has a connection of its own
+    held = client.get_thread_connection()
+    if held is None:
+        held = client._create_new_connection()
+        client._give_back_connection(held)
+    return held
 
 
 def end_jvm(timeout_s: float = JVM_END_S) -> None:

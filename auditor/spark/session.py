@@ -24,7 +24,7 @@ from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
 from auditor.spark.installation import check_spark_version, is_local_master, is_submitted
-from auditor.spark.jobs import JOB_GROUP, jvm_does
+from auditor.spark.jobs import jvm_does
 from auditor.spark.private_spark import (
     JVM_END_S,
     end_jvm,
@@ -92,7 +92,7 @@ def _stop(session: SparkSession) -> bool:
 
     def stop() -> None:
         with suppress(Exception):  # a JVM that a signal ended accepts no more calls
-            session.sparkContext.cancelJobGroup(JOB_GROUP)
+            session.sparkContext.cancelAllJobs()
             session.stop()
 
     return jvm_does(stop, STOP_S)

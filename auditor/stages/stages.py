@@ -54,7 +54,16 @@ from auditor.stages.reading import (
     topic_reader,
 )
 from auditor.stages.selection import Ledgers, Suspects
-from auditor.stages.steps import STEPS, asker_of, count_of, judge_of, named_of, spots_of, steps_name
+from auditor.stages.steps import (
+    STEPS,
+    asker_of,
+    count_of,
+    judge_of,
+    named_of,
+    packed_answers,
+    spots_of,
+    steps_name,
+)
 from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -114,9 +123,17 @@ class Executor(Protocol):
         it.
         """
 
+    def pack_answers(self, rows: Rows, name: str) -> None:
+        """Make LANE_ANSWERS, and keep them in the table `packed_answers(name)`.
+
+        Does nothing if `write_answers` makes them.
+        """
+
     def write_answers(self, rows: Rows, name: str) -> None:
         """Append LANE_ANSWERS to evidence/answers, a row for each answer, in one file that has the
         given name.
+
+        Call `pack_answers` before. What that kept is removed.
         """
 
     def collect(self, rows: Rows) -> pa.Table:
@@ -153,6 +170,24 @@ READS_IN_PROCESS_MAX = 50_000
 Spark job starts a task for each bookie, which takes longer than all its reads."""
 NO_WANTED = pa.RecordBatch.from_pylist([], schema=WANTED)
 NO_QUESTIONS = pa.RecordBatch.from_pylist([], schema=QUESTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The part of a stage that asks others, and writes to `table`. Call `ask` once, in any
+    thread.
+    """
+
+    table: str
+    ask: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest(Request):
+    """A request for lists. Call `write` after it, in the main thread -> evidence/answers."""
+
+    write: Callable[[], None]
+
 
 COSTS = pa.schema(
     [("bookie_id", pa.string()), ("requests", pa.int64()), ("expected_bytes", pa.int64())]
@@ -231,12 +266,20 @@ class Stages:
         self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
     ) -> None:
         """Read the listed ledgers or, after the first look, the open ones -> evidence/ledgers."""
+        self.reading(look, shard, marks).ask()
+
+    def reading(
+        self, look: int, shard: Shard, marks: Mapping[LedgerId, Mark] | None = None
+    ) -> Request:
+        """Return what `read_ledgers` asks. It reads nothing yet."""
         which = Ledgers(look, shard)
         by = self._executor(which)
         if marks is not None:  # each task gets them
             marks = {one: mark for one, mark in marks.items() if shard.first <= one <= shard.last}
         rows = by.ask(by.ids(which), reader(by.address, look, marks), COUNTED_LEDGERS)
-        by.write(rows, "evidence/ledgers", _part(look, shard))
+        return Request(
+            "evidence/ledgers", lambda: by.write(rows, "evidence/ledgers", _part(look, shard))
+        )
 
     def plan(self) -> list[BookieCost]:
         """Return what the first look would ask each bookie. Asks nothing."""
@@ -255,6 +298,16 @@ class Stages:
         lists are those of all ledgers with which the look begins. Otherwise they are those that
         this judging of the look requested.
         """
+        asking = self.asking(look, directory, shard, judging)
+        asking.ask()
+        asking.write()
+
+    def asking(
+        self, look: int, directory: Directory, shard: Shard, judging: int | None = None
+    ) -> ListRequest:
+        """Return what `ask_lists` asks. It asks nothing yet: the main thread prepares it, because
+        children of it may make questions.
+        """
         which = Ledgers(look, shard, judging, Todo.LISTS)
         by = asker = self._executor(which)
         rows = by.rows(directory.greetings())
@@ -271,8 +324,12 @@ class Stages:
             rows = by.union(rows, questions)
         more_follow = look == 1 and not shard.is_last
         work = list_asker(directory, self.limits, look, more_follow=more_follow)
-        asked = by.ask(rows, work, LANE_ANSWERS, directory)
-        by.write_answers(asked, _part(look, shard))
+        asked, name = by.ask(rows, work, LANE_ANSWERS, directory), _part(look, shard)
+        return ListRequest(
+            packed_answers(name),
+            lambda: by.pack_answers(asked, name),
+            lambda: by.write_answers(asked, name),
+        )
 
     def _blocks(self, shard: Shard) -> tuple[pa.RecordBatch, Ledgers]:
         """Return QUESTIONS rows about the clear ledgers of a shard, in blocks, and its other
@@ -404,6 +461,12 @@ class Stages:
         """Read the entries of WANTED rows -> evidence/reads."""
         work = entry_reader(directory, self.limits, look, by.lane_address)
         by.write(by.ask(wanted, work, COUNTED_READS, directory), "evidence/reads", name)
+
+    def may_ask_ahead(self) -> bool:
+        """Return whether Spark can read metadata and ask for lists of a first look while this
+        process works on another shard.
+        """
+        return self._may_work_here() and self.suspects.count_listed() > self.ledgers_max
 
     def _executor(self, which: Ledgers) -> Executor:
         """Return who carries out a stage over these ledgers."""

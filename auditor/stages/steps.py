@@ -73,6 +73,11 @@ def steps_prefix(look: int) -> str:
     return f"steps/look-{look}-judging-"
 
 
+def packed_answers(name: str) -> str:
+    """Return the table that has LANE_ANSWERS until the file of evidence/answers is written."""
+    return f"steps/lists-{name}"
+
+
 def asker_of(
     terms: Terms, limits: JudgingLimits, *, careful: bool = False, with_expected: bool = False
 ) -> Work:

@@ -179,22 +179,22 @@ def test_the_time_of_a_shard_goes_to_the_stage_that_takes_it(
         stages.append(name)
         begin_stage(watch, name, *more, **others)
 
-    def recorded(name: str) -> Callable[..., None]:
+    def recorded(name: str) -> Callable[..., Any]:
         carry_out = getattr(Stages, name)
 
-        def method(self: Stages, *more: Any, **others: Any) -> None:
+        def method(self: Stages, *more: Any, **others: Any) -> Any:
             work.append((stages[-1], name))
-            carry_out(self, *more, **others)
+            return carry_out(self, *more, **others)
 
         return method
 
     monkeypatch.setattr(Watch, "stage", stage)
-    for name in ("read_ledgers", "ask_lists", "judge"):
+    for name in ("reading", "asking", "judge"):
         monkeypatch.setattr(Stages, name, recorded(name))
     accounted(audit(cluster, tmp_path, shard_ledgers=SHARD))
     of_first_look = [pair for pair in work if pair[0] != "second look"]
-    assert {("load", "read_ledgers"), ("ask", "ask_lists"), ("judge", "judge")} == {*of_first_look}
-    assert SHARDS == of_first_look.count(("load", "read_ledgers"))
+    assert {("load", "reading"), ("ask", "asking"), ("judge", "judge")} == {*of_first_look}
+    assert SHARDS == of_first_look.count(("load", "reading"))
 
 
 @pytest.mark.parametrize("stopped_in", [1, 3])

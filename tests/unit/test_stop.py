@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +20,24 @@ def test_a_signal_is_raised_at_the_next_check() -> None:
     with pytest.raises(Interrupted) as interrupted:
         stop.check()
     assert signal.SIGTERM == interrupted.value.signal_number
+
+
+def test_a_thread_that_is_abandoned_stops_and_no_other() -> None:
+    """Nobody waits for its work, and everybody else goes on."""
+    stop, said = StopRequest(), []
+
+    def work() -> None:
+        stop.check()
+        stop.abandon(threading.current_thread())
+        with pytest.raises(Interrupted):
+            stop.check()
+        said.append("stopped")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    stop.check()
+    assert ["stopped"] == said
 
 
 def test_within_a_stretch_that_allows_it_a_signal_is_raised_where_it_strikes() -> None:

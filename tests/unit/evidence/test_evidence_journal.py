@@ -67,6 +67,21 @@ def test_what_a_stage_left_half_written_is_removed(run: Place):
     )
 
 
+def test_what_another_thread_writes_for_a_later_stage_belongs_to_that_one(run: Place):
+    """A run that dies before the later stage ends removes it, and does that stage again."""
+    journal = Journal(run)
+    journal.apart = "evidence/ledgers"
+    writes(run, "evidence/ledgers")
+    journal.run_once("lists", writes, run, "evidence/ledgers-of-another-name")
+    Journal.reopen(run)
+    assert {"evidence/ledgers-of-another-name/part-0.parquet"} == tables(run)
+    writes(run, "evidence/ledgers")
+    journal.apart = ""
+    journal.run_once("metadata", dict)
+    Journal.reopen(run)
+    assert "evidence/ledgers/part-0.parquet" in tables(run)
+
+
 def test_a_stage_that_raised_is_not_done(run: Place):
     """It is done again, now or by a resumed run."""
 

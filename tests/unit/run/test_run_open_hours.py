@@ -94,3 +94,15 @@ def test_the_clock_of_a_run_is_that_of_the_machine() -> None:
     """The clock is in UTC. The window has a zone of its own."""
     one = OpenHours(None, StopRequest(), Silent(), log.structlog.get_logger())
     assert one.now is open_hours.utc_now
+
+
+@pytest.mark.parametrize(
+    ("window", "hour", "is_open"), [(None, 12, True), (NIGHT, 2, True), (NIGHT, 12, False)]
+)
+def test_whether_it_is_open_is_said_without_waiting(
+    window: DailyWindow | None, hour: int, is_open: bool
+) -> None:
+    clock = SleepingClock(datetime(2026, 11, 24, hour, tzinfo=UTC))
+    one, stages = hours(window, clock)
+    assert is_open == one.is_open()
+    assert [] == clock.naps == stages.begun

@@ -38,7 +38,9 @@ UNLOADABLE = (
 
 
 class Context:
-    """A Spark whose jobs have no stages."""
+    """A Spark whose jobs have no stages. No thread has a connection of its own to its JVM."""
+
+    _gateway = None
 
     def setJobGroup(self, *_: object, **__: object) -> None:
         pass

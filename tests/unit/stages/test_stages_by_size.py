@@ -175,6 +175,20 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     assert [] == counted, "the ledgers of a first look are not gathered to be counted"
 
 
+@pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)
+def test_spark_may_ask_ahead_where_it_takes_the_first_look_and_the_driver_may_judge(
+    suspects_max: int, ledgers_max: int, way: str
+) -> None:
+    """In another thread nothing is judged here, and nothing is asked ahead."""
+    stages, done = done_by(suspects_max, ledgers_max)
+    may: list[bool] = [stages.may_ask_ahead()]
+    thread = Thread(target=lambda: may.append(stages.may_ask_ahead()))
+    thread.start()
+    thread.join()
+    assert [way == "spark" and suspects_max > 0, False] == may
+    assert [] == done, "Spark is not started for the answer"
+
+
 def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
