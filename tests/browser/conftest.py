@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,26 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
     """Yield a function that opens the page of a run from a file, as a person does; `options` are
     those of a browser's context.
     """
+    with closing_pages(browser, tmp_path) as opens:
+        yield opens
+
+
+@pytest.fixture(scope="module")
+def opening(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Opened]]:
+    """Yield the same function for pages that several tests of a module read."""
+    with closing_pages(browser, tmp_path_factory.mktemp("pages")) as opens:
+        yield opens
+
+
+@contextmanager
+def closing_pages(browser: Browser, folder: Path) -> Iterator[Callable[..., Opened]]:
+    """Yield a function that opens pages; close them at the end."""
     contexts = []
 
     def opens(contents: PageContents, fragment: str = "", **options: Any) -> Opened:
-        file = tmp_path / f"report{len(contexts)}.html"
+        file = folder / f"report{len(contexts)}.html"
         file.write_text(render_page(contents), encoding="utf-8")
         contexts.append(browser.new_context(**options))
         seen = Opened(contexts[-1].new_page())
