@@ -30,7 +30,9 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from unittest.mock import patch
 
+import pyarrow as pa
 import structlog
 from structlog.stdlib import BoundLogger
 
@@ -54,7 +56,6 @@ from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.layout import LINES_UNKNOWN, Screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
-from auditor.summary.about import About
 from auditor.telemetry.progress import Silent
 
 Json = dict[str, Any]
@@ -264,11 +265,17 @@ def list_naming(cluster: HasCluster | str, bookie_id: str, **settings: object) -
 def replay_run(run_dir: Path, **settings: object) -> Outcome:
     """Run `auditor replay RUN_DIR` with JSON output; `verdicts` are the replayed ones."""
     said = _Call("replay", None, {"format": "json", **settings}, Pauses())
-    code = replay_command.replay(said.context, str(run_dir))
+    judged: list[pa.Table] = []
+
+    def keep(*arguments: Any) -> pa.Table:
+        judged.append(judge_again(*arguments))
+        return judged[-1]
+
+    with patch.object(replay_command, "judge_again", keep):
+        code = replay_command.replay(said.context, str(run_dir))
     printed = json.loads(said.out.getvalue())
-    about = About.from_json(json.loads((run_dir / "run.json").read_text()))
-    limits = said.context.settings.judging_limits()
-    verdicts = _judged(judge_again(place(str(run_dir)), about, limits).to_pylist())
+    (rows,) = judged
+    verdicts = _judged(rows.to_pylist())
     return said.outcome(code, printed["summary"], printed["findings"], verdicts, run_dir)
 
 
