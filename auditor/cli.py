@@ -165,7 +165,7 @@ def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
 
     def work(context: Any) -> int:
         load_arrow_alone()
-        from auditor.commands.replay import report as command
+        from auditor.commands.report import report as command
         from auditor.commands.stored_run import choose_run
 
         return command(context, choose_run(context, run_dir), page)

@@ -1,22 +1,24 @@
-"""`auditor replay` judges a stored run again; `auditor report` renders it again."""
+"""`auditor replay` judges a stored run again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from auditor.after.finished_run import UNREADABLE, read_about, read_all_findings
-from auditor.after.page.reading import read_contents
-from auditor.commands.page import save_page
-from auditor.commands.stored_run import describe_fault, refuse_damaged_run, show_report
-from auditor.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
+from auditor.after.finished_run import UNREADABLE, read_about
+from auditor.commands.stored_run import (
+    describe_fault,
+    open_run,
+    refuse_damaged_run,
+    show_report,
+)
+from auditor.context import EXIT_FAULT, Context
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence import findings_file
 from auditor.evidence.journal import Journal
 from auditor.evidence.rows import bookie_records
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
 from auditor.evidence.table_scan import scan_rows
@@ -33,7 +35,6 @@ from auditor.summary.previous_run import (
     NO_PREVIOUS,
     read_findings,
     read_summary,
-    read_summary_object,
 )
 
 CARRIED_OVER = "ledgers whose verdicts the run carried over from earlier runs"
@@ -47,7 +48,7 @@ def replay(context: Context, run_dir: str) -> int:
     cannot be read, or has nothing to judge.
     """
     with refuse_damaged_run(context, run_dir):
-        run = _open_run(run_dir)
+        run = open_run(run_dir)
         about, summary = read_about(run), read_summary(run)
         if summary is None:
             _refuse_what_died_early(run, run_dir)
@@ -152,45 +153,3 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
             gone=len(before - after),
             **beside,
         )
-
-
-def report(context: Context, run_dir: str, page: str | None = None) -> int:
-    """Print the report of a stored run, and return that run's exit code. Raises ConfigError.
-
-    `page` names a file to which the run's page is written, before anything is printed.
-    """
-    with refuse_damaged_run(context, run_dir):
-        run = _open_run(run_dir)
-        summary = read_summary(run)
-        if summary is None:
-            raise ConfigError(
-                f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges"
-                " its evidence)"
-            )
-        require_stored(run, summary.stored)
-        findings = read_all_findings(run, summary)
-        code = _exit_code(summary)
-        if page is not None:
-            whole = text.render(summary, findings, run_dir=run.address, screen=context.screen.plain)
-            save_page(
-                context,
-                read_contents(run, summary, findings, whole, context.settings.runbooks),
-                page,
-            )
-        show_report(context, summary, findings, run, written=read_summary_object(run))
-    return code
-
-
-def _exit_code(summary: Summary) -> int:
-    """Return the exit code that the run recorded. Raises ValueError for an impossible one."""
-    code = summary.exit_code
-    if code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
-        raise ValueError(f"exit_code is {code!r}")
-    return code
-
-
-def _open_run(run_dir: str) -> Place:
-    run = replace(place(run_dir), missing_is_empty=True)
-    if run.read_text("run.json") is None:
-        raise ConfigError(f"{run_dir} is not a run directory: it has no run.json")
-    return run

@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePath
 from traceback import extract_tb
 
@@ -17,7 +18,7 @@ from auditor.after.finished_run import UNREADABLE
 from auditor.after.stored_runs import StoredRuns
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import Place, place
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
@@ -46,6 +47,16 @@ def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
             "its files are damaged, were changed, or come from another version of the auditor; "
             "if none of this is so, please report it"
         ) from error
+
+
+def open_run(run_dir: str) -> Place:
+    """Return a run's directory, whose missing tables are empty. Raises ConfigError without a
+    run.json.
+    """
+    run = replace(place(run_dir), missing_is_empty=True)
+    if run.read_text("run.json") is None:
+        raise ConfigError(f"{run_dir} is not a run directory: it has no run.json")
+    return run
 
 
 def describe_fault(error: Exception) -> str:

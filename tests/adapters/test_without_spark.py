@@ -24,6 +24,7 @@ try:
 except SystemExit as ended:
     print("ended with", ended.code)
 heavy = {"pyspark", "py4j", *({"pandas"} if sys.argv[1] != "run" else ())}
+heavy |= {"auditor.run.replay"} if sys.argv[1] == "report" else set()
 print("loaded:", *sorted(heavy & sys.modules.keys()))
 """
 
@@ -58,7 +59,9 @@ def python(*arguments: str) -> list[str]:
 
 
 def ended_and_loaded(*arguments: str) -> tuple[str, list[str]]:
-    """Return the exit code of a command, and what it loaded of Spark, or of pandas but by `run`."""
+    """Return the exit code of a command, and what it loaded of Spark, or of pandas but by `run`, or
+    of what judges for `report`.
+    """
     *_, ended, loaded = python("-c", COMMAND, *arguments)
     return ended.removeprefix("ended with "), loaded.removeprefix("loaded:").split()
 
@@ -89,5 +92,7 @@ def test_arrow_keeps_pandas_where_it_is_loaded_already() -> None:
 def test_commands_on_a_stored_run_load_no_spark_and_no_pandas(
     run: Path, command: str, code: str
 ) -> None:
-    """The run itself did not load Spark either. pandas is a third of the time of such a command."""
+    """The run itself did not load Spark either. pandas is a third of the time of such a command.
+    A report judges nothing, and does not load what does: a fifth of its time.
+    """
     assert (code, []) == ended_and_loaded(*command.split(), str(run))

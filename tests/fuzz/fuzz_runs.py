@@ -30,7 +30,8 @@ from targets import Target
 from auditor.commands.diff import diff
 from auditor.commands.explain import explain
 from auditor.commands.margin import margin
-from auditor.commands.replay import replay, report
+from auditor.commands.replay import replay
+from auditor.commands.report import report
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError

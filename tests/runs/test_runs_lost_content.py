@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.audits import Outcome, accounted, audit, replay_run
 
-from auditor.commands import replay as replay_command
 from auditor.commands.ledger_ids import read_ledger_ids
+from auditor.commands.report import report
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.model.finding import Kind
@@ -90,7 +90,7 @@ def test_a_stored_run_tells_the_same_causes(outcome: Outcome):
         Silent(),
         StopRequest(),
     )
-    assert 1 == replay_command.report(context, str(outcome.run_dir))
+    assert 1 == report(context, str(outcome.run_dir))
     assert (outcome.run_dir / "report.txt").read_text() == out.getvalue()
     again = replay_run(Path(outcome.run_dir))
     assert json.dumps(outcome.summary["causes"]) == json.dumps(again.summary["causes"])

@@ -35,8 +35,8 @@ from auditor.after.page.reading import (
 )
 from auditor.after.page.rendering import render_page
 from auditor.commands import page as module
-from auditor.commands import replay
 from auditor.commands.page import publish_page
+from auditor.commands.report import report
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
@@ -133,7 +133,7 @@ def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     """
     run, out = run_of(tmp_path, 1, exit_code=3, outcome="INCOMPLETE"), io.StringIO()
     file = tmp_path / "a [page].html"
-    assert 3 == replay.report(context(out), run.path, str(file))
+    assert 3 == report(context(out), run.path, str(file))
     assert out.getvalue().splitlines()[-1].startswith("auditor: INCOMPLETE run=1")
     assert "INCOMPLETE" in Elements(file.read_text()).words()
     assert str(file) in capsys.readouterr().err
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
     """The caller gets an error, and nothing is printed."""
     run, out = run_of(tmp_path, 1), io.StringIO()
     with pytest.raises(ConfigError, match=r"cannot write .*nowhere"):
-        replay.report(context(out), run.path, str(tmp_path / "nowhere" / "page.html"))
+        report(context(out), run.path, str(tmp_path / "nowhere" / "page.html"))
     assert "" == out.getvalue()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from support import report_stories
 
-from auditor.commands import replay as command
+from auditor.commands.replay import replay
+from auditor.commands.report import report
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
@@ -46,10 +47,10 @@ def run_dir(tmp_path: Path) -> Path:
 def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
     """It is text with the machine line last, or one JSON document."""
     out = io.StringIO()
-    assert 1 == command.report(context(out), str(run_dir))
+    assert 1 == report(context(out), str(run_dir))
     assert out.getvalue().splitlines()[-1].startswith("auditor: VIOLATED run=")
     out = io.StringIO()
-    assert 1 == command.report(context(out, "json"), str(run_dir))
+    assert 1 == report(context(out, "json"), str(run_dir))
     assert ["ENTRY_WITHOUT_REPLICA"] == [
         found["kind"] for found in json.loads(out.getvalue())["findings"]
     ]
@@ -69,7 +70,7 @@ def test_a_damaged_run_is_refused(run_dir: Path, name: str, text: str | None, sa
     (run_dir / name).unlink() if text is None else (run_dir / name).write_text(text)
     out = io.StringIO()
     with pytest.raises(ConfigError, match=says):
-        command.report(context(out), str(run_dir))
+        report(context(out), str(run_dir))
     assert "" == out.getvalue()
 
 
@@ -85,7 +86,7 @@ def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: 
     """A replay needs the terms of judgement, and does not guess them."""
     (run_dir / "run.json").write_text(text)
     with pytest.raises(ConfigError, match=says):
-        command.replay(context(io.StringIO()), str(run_dir))
+        replay(context(io.StringIO()), str(run_dir))
 
 
 def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
@@ -106,4 +107,4 @@ def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
     (run_dir / "run.json").write_text(json.dumps(about.as_json()))
     (run_dir / "summary.json").unlink()
     with pytest.raises(ConfigError, match=r"died before .* \(0 of 0 listed\).*run the audit again"):
-        command.replay(context(io.StringIO()), str(run_dir))
+        replay(context(io.StringIO()), str(run_dir))

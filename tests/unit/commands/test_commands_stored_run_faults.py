@@ -15,7 +15,8 @@ from support.stored_run import store_run
 from auditor.commands.diff import diff
 from auditor.commands.explain import explain
 from auditor.commands.margin import margin
-from auditor.commands.replay import replay, report
+from auditor.commands.replay import replay
+from auditor.commands.report import report
 from auditor.commands.stored_run import refuse_damaged_run
 from auditor.config import Layers, parse
 from auditor.context import Context
