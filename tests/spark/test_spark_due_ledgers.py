@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.run import pipeline
 from auditor.run.pipeline import LISTED_HERE_MAX
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.zookeeper.ledgers import Listing, ListingPartition
+from auditor.zookeeper.metadata_store import MetadataStore
 
 LISTED = range(1, 61)
 
@@ -20,6 +23,13 @@ LISTED = range(1, 61)
 def asked(outcome: Outcome) -> list[int]:
     answers = place(str(outcome.run_dir)).read_table("evidence/answers", ANSWERS)["ledger_id"]
     return sorted(set(answers.to_pylist()) - {None})
+
+
+def in_two(listing: Listing) -> Listing:
+    """Return a listing with one portion more, whose only parent has vanished: a single portion is
+    always listed by the driver.
+    """
+    return replace(listing, partitions=(*listing.partitions, ListingPartition(("/99/9999",))))
 
 
 @pytest.mark.usefixtures("spark")
@@ -35,6 +45,8 @@ def test_spark_asks_about_what_is_due_alone(
     Within 20 hours 9 to 19 of the sixty ledgers have their turn, whenever these hours begin.
     """
     monkeypatch.setattr(pipeline, "LISTED_HERE_MAX", listed_here_max)
+    find = MetadataStore.listing_partitions
+    monkeypatch.setattr(MetadataStore, "listing_partitions", lambda store: in_two(find(store)))
     began = datetime.now(UTC)
     with SandboxCluster(tmp_path / "cluster", bookies=3, named=True) as cluster:
         for bookie in ("b1", "b2", "b3"):
