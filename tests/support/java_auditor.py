@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from support.compiled_java import compiled
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import bookkeeper_jars
 from support.real_processes import JVM_FLAGS, class_path, sharing_flags
@@ -33,7 +34,6 @@ from auditor.model.evidence import Adherence, Policy
 
 SOURCE = Path(__file__).resolve().parent / "java" / "AuditorPeer.java"
 MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"
-COMPILE_TIMEOUT_S = 120
 STOP_WAIT_S = 20
 CHECK_TIMEOUT_S = 30.0
 """How long a check may take before it counts as endless, unless a test gives another limit. The
@@ -126,9 +126,9 @@ class JavaAuditor:
     """
 
     def __init__(self, metadata_service_uri: str, workdir: Path) -> None:
-        jars, classes = bookkeeper_jars(), workdir / "classes"
-        classes.mkdir(parents=True)
-        _compile(jars, classes)
+        jars = bookkeeper_jars()
+        classes = compiled(jars, SOURCE)
+        workdir.mkdir(parents=True, exist_ok=True)
         options = [
             *JVM_FLAGS,
             *sharing_flags(jars),
@@ -311,12 +311,3 @@ class JavaAuditor:
 
     def _tail(self) -> str:
         return Path(self._log.name).read_text(errors="replace")[-3000:]
-
-
-def _compile(jars: Path, classes: Path) -> None:
-    command = ["javac", "-proc:none", "-d", str(classes), "-cp", f"{jars}/*", str(SOURCE)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{SOURCE} does not compile: {(done.stdout + done.stderr)[-3000:]}")

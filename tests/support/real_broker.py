@@ -7,11 +7,8 @@ takes entries out of a stopped bookie's RocksDB.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import shutil
 import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.compiled_java import compiled
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import PULSAR_POM
 from support.real_processes import (
@@ -67,7 +65,6 @@ machine.
 """
 END_TIMEOUT_S = 120.0
 """How long a broker may take to end, in seconds."""
-COMPILE_TIMEOUT_S = 120
 POLL_S = 0.1
 
 
@@ -162,7 +159,7 @@ def start_driver(jars: Path, directory: Path, broker: RealBroker) -> JavaConvers
     """Start the driver of the tests, and compile it if that was not done before. 1-2 s, once 6
     s.
     """
-    classes = _compiled(jars)
+    classes = compiled(jars, DRIVER)
     arguments = (broker.service_url, broker.zookeeper_hosts)
     temporary = directory / "temporary"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -183,21 +180,3 @@ def start_driver(jars: Path, directory: Path, broker: RealBroker) -> JavaConvers
         driver.kill()
         raise
     return driver
-
-
-def _compiled(jars: Path) -> Path:
-    """Return the driver's classes, which lie beside the jars."""
-    digest = hashlib.sha256(DRIVER.read_bytes()).hexdigest()[:16]
-    classes = jars.parent / f"driver-{digest}"
-    with (jars.parent / "driver.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
-        if not classes.exists():
-            made = jars.parent / "driver-made"
-            shutil.rmtree(made, ignore_errors=True)
-            command = ["javac", "-nowarn", "-d", str(made), "-cp", f"{jars}/*", str(DRIVER)]
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
-            )
-            assert done.returncode == 0, done.stderr
-            made.rename(classes)
-    return classes

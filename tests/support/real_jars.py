@@ -10,9 +10,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
+
+from support.compiled_java import QUICK_START
 
 PROJECT = Path(__file__).resolve().parents[2]
 POM = PROJECT / "tests" / "cluster" / "bookkeeper" / "pom.xml"
@@ -109,9 +112,11 @@ def _resolve(cache: Path, pom: Path, *more: str) -> None:
     cache.mkdir()
     options = [*more, f"-DoutputDirectory={cache / 'lib'}"]
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
+    environment = os.environ | {"MAVEN_OPTS": " ".join(QUICK_START)}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False
-    )
+        command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False,
+        env=environment,
+    )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError(
             f"Maven could not fetch the jars that {pom} names (exit {done.returncode}):"
