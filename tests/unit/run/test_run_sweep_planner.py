@@ -14,6 +14,7 @@ from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.circle import Arc
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
@@ -73,3 +74,15 @@ def test_the_first_of_many_shards_stands_for_the_others(
     about = replace(ABOUT, terms=terms, partial=partial)
     assert step == SweepPlanner(run, about).terms_by(Shard(0, 0, 10), 4).sweep.step
     assert 32 == SweepPlanner(run, about).terms_by(EVERYTHING, 1).sweep.step
+
+
+def test_what_is_read_of_carried_ledgers_is_read_of_those_that_are_due(run: Place):
+    """The arc counts only if it was read of both. A bookie without carried ledgers has its own."""
+    terms = replace(TERMS, spot_reads=50)
+    alone = SweepPlanner(run, replace(ABOUT, terms=terms))
+    alone.terms_by(EVERYTHING, 1)
+    planner = SweepPlanner(run, replace(ABOUT, terms=terms, within_ms=1), {"b1": Arc(64, 64)})
+    planner.terms_by(EVERYTHING, 1)
+    own = alone.about.reading.arcs
+    assert own.keys() == {"b1", "b2"} and own["b1"] != Arc(64, 64)
+    assert {"b1": Arc(64, 64), "b2": own["b2"]} == planner.about.reading.arcs
