@@ -147,7 +147,7 @@ def test_ids_that_are_no_numbers_are_named_by_their_line(tmp_path: Path, content
 def test_nobody_at_the_address_is_exit_5(tmp_path: Path):
     """The last line is for machines, and no run's directory is left."""
     for arguments in (["run", "--output", str(tmp_path)], ["ledger", "7"]):
-        done = command(
+        done = command_here(
             *arguments, "--metadata-service-uri", NOWHERE, "--zookeeper-connect-timeout", "500ms"
         )
         assert 5 == done.returncode, done.stderr
@@ -296,7 +296,7 @@ def test_doctor_with_a_cluster(cluster: SandboxCluster):
 
 def test_doctor_without_a_cluster():
     """It says what it did not check, which is not a failure."""
-    done = command("doctor")
+    done = command_here("doctor")
     assert 0 == done.returncode, done.stdout
     assert "not looked at: give --metadata-service-uri" in done.stdout
 
