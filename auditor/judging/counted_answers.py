@@ -90,19 +90,20 @@ _VALID = pa.array(sorted(status.value for status in VALID_ANSWERS))
 
 
 def count_answers(
-    records: pa.Table, answers: Iterable[AnswerColumns], reads: Iterable[pa.RecordBatch]
+    ids: Ids,
+    ledgers: ClearColumns,
+    answers: Iterable[AnswerColumns],
+    reads: Iterable[pa.RecordBatch],
 ) -> pa.RecordBatch:
     """Return a COUNTED row for each ledger that the first look read, by ascending id.
 
-    `records` have the CLEAR_COLUMNS and the ledger id; `reads` have the SPOT_COLUMNS. Answers and
-    reads of other ledgers do not count. Raises AccountingError if a ledger was read twice. Costs a
-    sort of the ledgers, and for each answer a search among them.
+    `ids` are these ledgers, ascending, and `ledgers` the clear ones among them. `reads` have the
+    SPOT_COLUMNS. Answers and reads of other ledgers do not count. Raises AccountingError if a
+    ledger was read twice. Costs for each answer a search among the ledgers.
     """
-    ids = np.sort(records["ledger_id"].to_numpy())
     twice = ids[1:][ids[1:] == ids[:-1]]
     if len(twice):
         raise AccountingError(f"ledger {twice[0]} was read twice at the first look")
-    ledgers = ClearColumns.of(records)
     is_healthy = _has_all_answers(ledgers, answers)
     is_healthy &= ledgers.last < COPIES_MAX // ledgers.quorums
     read = np.zeros(len(ledgers.ids), np.int64)

@@ -232,6 +232,8 @@ WAITS = 5
 """Parts in which that wait is counted: a pause of the whole machine must not look like silence."""
 FILES_MAX = 65_536
 """File descriptors closed in a child: it inherits sockets that it does not need."""
+PIPE_BYTES = 65_536
+"""Bytes read of a child's pipe at once: as many as Linux holds in it. A message has a kilobyte."""
 _LENGTH = struct.Struct(">Q")
 
 
@@ -336,10 +338,11 @@ def _child_on(
     if child == 0:
         _serve(writing, ledgers, judge, limits)
     os.close(writing)
+    messages = _Messages(reading, limits)
     try:
         yield None
         for _ in ledgers:
-            message = _receive(reading, limits)
+            message = messages.receive()
             if message is None:
                 break
             result = pickle.loads(message)  # noqa: S301 - our own child wrote it, to a pipe that nobody else holds
@@ -396,27 +399,35 @@ def _send(writing: int, message: bytes) -> None:
         rest = rest[os.write(writing, rest) :]
 
 
-def _receive(reading: int, limits: JudgingLimits) -> bytes | None:
-    """Return the next message, None if the child ended or stays silent."""
-    head = _read(reading, _LENGTH.size, limits)
-    return None if head is None else _read(reading, _LENGTH.unpack(head)[0], limits)
+class _Messages:
+    """The messages of a child. A read of the pipe takes as many as are there."""
 
+    def __init__(self, reading: int, limits: JudgingLimits) -> None:
+        self._reading, self._wait_ms = reading, (limits.ledger_time_max_ms + GRACE_MS) / WAITS
+        self._poller = select.poll()
+        self._poller.register(reading, select.POLLIN)
+        self._unused = bytearray()
 
-def _read(reading: int, length: int, limits: JudgingLimits) -> bytes | None:
-    poller = select.poll()
-    poller.register(reading, select.POLLIN)
-    parts, waits = bytearray(), 0
-    while len(parts) < length:
-        if not poller.poll((limits.ledger_time_max_ms + GRACE_MS) / WAITS):
-            waits += 1
-            if waits > WAITS:
+    def receive(self) -> bytes | None:
+        """Return the next message, None if the child ended or stays silent."""
+        head = self._take(_LENGTH.size)
+        return None if head is None else self._take(_LENGTH.unpack(head)[0])
+
+    def _take(self, length: int) -> bytes | None:
+        waits = 0
+        while len(self._unused) < length:
+            if not self._poller.poll(self._wait_ms):
+                waits += 1
+                if waits > WAITS:
+                    return None
+                continue
+            part = os.read(self._reading, max(PIPE_BYTES, length - len(self._unused)))
+            if not part:
                 return None
-            continue
-        part = os.read(reading, length - len(parts))
-        if not part:
-            return None
-        parts += part
-    return bytes(parts)
+            self._unused += part
+        taken = bytes(self._unused[:length])
+        del self._unused[:length]
+        return taken
 
 
 def _end(child: int) -> int | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers, missing_numbers
+from auditor.evidence.ids import EVERYTHING, Ids, Shard, distinct_numbers, missing_numbers
 from auditor.evidence.rows import structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, CLEAR_COLUMNS, LEDGERS, LISTING, READS
@@ -87,18 +89,41 @@ def first_asked(run: Place) -> str:
     return DUE_LISTING if run.has_table(DUE_LISTING) else "evidence/listing"
 
 
+SHARDS_HELD = 2
+"""Shards of which the clear ledgers stay in memory: questions about them are made, and later their
+answers are counted. 130 bytes a ledger."""
+
+
+class _ShardColumns(NamedTuple):
+    """The ledgers of a shard that the first look read, from these files.
+
+    `ids` are all of them, ascending; `clear` are those that are clear.
+    """
+
+    files: list[str]
+    ids: Ids
+    clear: ClearColumns
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
     """The ledgers that each stage handles. Each method costs a scan of two columns."""
 
     run: Place
     files: ShardFiles = field(init=False)
+    _columns: dict[Shard, _ShardColumns] = field(init=False)
     _open: dict[str, tuple[list[tuple[str, int]], list[LedgerId]]] = field(init=False)
     """The files of each table of `steps/` with their sizes, and its ledgers with Todo.LOOK."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", ShardFiles(self.run))
+        object.__setattr__(self, "files", ShardFiles(self.run, holds=True))
+        object.__setattr__(self, "_columns", {})
         object.__setattr__(self, "_open", {})
+
+    def release(self) -> None:
+        """Hold no evidence in memory any more, until it is read again."""
+        self.files.release()
+        self._columns.clear()
 
     def count_listed(self) -> int:
         """Return how many listed ledgers the run asks about. Costs the footers of the files."""
@@ -142,11 +167,8 @@ class Suspects:
 
         Costs a scan of the shard's files. Memory: 200 bytes a ledger of the shard.
         """
-        keep = _is_within(shard) & (pc.field("look") == 1)
-        records = self.files.scan("evidence/ledgers", LEDGERS, shard)
-        rows = records.table(["ledger_id", *CLEAR_COLUMNS], keep)
-        clear = ClearColumns.of(rows)
-        return clear, missing_numbers(rows["ledger_id"].to_numpy(), clear.ids).tolist()
+        columns = self._shard_columns(shard)
+        return columns.clear, missing_numbers(columns.ids, columns.clear.ids).tolist()
 
     def counted(self, shard: Shard) -> pa.RecordBatch:
         """Return a COUNTED row for each ledger of a shard that the first look read, ascending.
@@ -154,16 +176,35 @@ class Suspects:
         Costs a scan of the shard's files. Memory: 200 bytes a ledger of the shard. Raises
         AccountingError if a ledger was read twice.
         """
-        tables = zip(("ledgers", "answers", "reads"), (LEDGERS, ANSWERS, READS), strict=True)
-        records, answers, reads = (
+        columns = self._shard_columns(shard)
+        tables = zip(("answers", "reads"), (ANSWERS, READS), strict=True)
+        answers, reads = (
             self.files.scan(f"evidence/{name}", schema, shard) for name, schema in tables
         )
-        keep = _is_within(shard) & (pc.field("look") == 1)
         return count_answers(
-            records.table(["ledger_id", *CLEAR_COLUMNS], keep),
+            columns.ids,
+            columns.clear,
             answer_columns(answers.batches(ANSWER_COLUMNS)),
             reads.batches(SPOT_COLUMNS),
         )
+
+    def _shard_columns(self, shard: Shard) -> _ShardColumns:
+        """Return the ledgers of a shard that the first look read.
+
+        They are made once of the same files, and again if a file was added.
+        """
+        files = self.files.of("evidence/ledgers", shard)
+        found = self._columns.get(shard)
+        if found is None or found.files != files:
+            keep = _is_within(shard) & (pc.field("look") == 1)
+            records = self.files.scan("evidence/ledgers", LEDGERS, shard)
+            rows = records.table(["ledger_id", *CLEAR_COLUMNS], keep)
+            ids = np.sort(rows["ledger_id"].to_numpy())
+            found = _ShardColumns(files, ids, ClearColumns.of(rows))
+            while len(self._columns) >= SHARDS_HELD:
+                del self._columns[next(iter(self._columns))]
+            self._columns[shard] = found
+        return found
 
     def tested(self, shard: Shard, tests: ListTests) -> list[LedgerId]:
         """Return the ledgers of a shard of which the tests may read an entry, ascending.

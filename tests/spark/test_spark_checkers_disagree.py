@@ -25,6 +25,7 @@ from support.audits import (
     replay_run,
 )
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.judging import settle as judgement
@@ -239,9 +240,9 @@ def test_single_ledgers_are_given_to_both_checkers_too(
     )
 
 
-def all_healthy(records: pa.Table, *_: object) -> pa.RecordBatch:
+def all_healthy(ledger_ids: Ids, *_: object) -> pa.RecordBatch:
     """Count every ledger as healthy."""
-    ids = records["ledger_id"].to_pylist()
+    ids = ledger_ids.tolist()
     cells = (ids, [60] * len(ids), [0] * len(ids))
     return pa.RecordBatch.from_arrays([pa.array(one) for one in cells], schema=COUNTED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.evidence import shard_files
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.shard_files import ShardFiles, span_of
-from auditor.evidence.table_scan import are_of
+from auditor.evidence.table_scan import TableScan, are_of
 
 ROWS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64())])
 TABLE = "evidence/answers"
@@ -73,6 +75,75 @@ def test_the_end_of_each_file_is_read_once(run: Place, monkeypatch: pytest.Monke
     run.write_table(TABLE, rows_of(3), "new")
     assert f"{TABLE}/new.parquet" in files.of(TABLE, Shard(0, 0, 9))
     assert 6 == len(read)
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the files that are decoded whole, to be held."""
+    found: list[str] = []
+    right = Place.scan
+
+    def recorded(self: Place, name: str, *args: Any) -> TableScan:
+        found.append(name.rpartition("/")[2].removesuffix(".parquet"))
+        return right(self, name, *args)
+
+    monkeypatch.setattr(Place, "scan", recorded)
+    return found
+
+
+LOW, HIGH, LAST = Shard(0, 0, 9), Shard(1, 10, 19), Shard(1, 16, 19)
+
+
+def scanned_by(files: ShardFiles, shard: Shard, *wanted: int) -> list[int]:
+    rows = files.scan(TABLE, ROWS, shard).table(["ledger_id"], are_of(wanted))
+    found: list[int] = rows["ledger_id"].to_pylist()
+    return sorted(found)
+
+
+def test_each_file_is_decoded_once_for_all_stages_of_a_shard(
+    run: Place, decoded: list[str]
+) -> None:
+    """New files are seen, and what is held says what the files say."""
+    files, plain = ShardFiles(run, holds=True), ShardFiles(run)
+    for _ in range(3):
+        assert [0, 5, 9] == scanned_by(files, LOW, 0, 5, 9) == scanned_by(plain, LOW, 0, 5, 9)
+    assert ["both", "low"] == decoded
+    run.write_table(TABLE, rows_of(0, 3), "new")
+    assert [0, 0, 3] == scanned_by(files, LOW, 0, 3)
+    assert ["both", "low", "new"] == decoded
+    files.release()
+    assert [0, 0, 3] == scanned_by(files, LOW, 0, 3)
+    assert ["both", "low", "new"] * 2 == decoded
+
+
+def test_of_files_that_are_held_the_newest_stay(
+    run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit holds for all of them together."""
+    size = pq.read_table(f"{run.path}/{TABLE}/low.parquet").nbytes
+    monkeypatch.setattr(shard_files, "HELD_BYTES_MAX", 3 * size - 1)
+    monkeypatch.setattr(shard_files, "ROW_BYTES_MIN", 1)
+    files = ShardFiles(run, holds=True)
+    for shard in (LOW, HIGH, LAST, LAST, LOW):
+        assert [] == scanned_by(files, shard, 99)
+    assert ["both", "low", "high", "low"] == decoded
+
+
+@pytest.mark.parametrize("rows_max", [2, 1000])
+def test_files_of_too_many_bytes_are_not_held(
+    run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    """Not even decoded if their rows are too many, else decoded once to find out. The scan reads
+    the columns that it needs.
+    """
+    size = pq.read_table(f"{run.path}/{TABLE}/low.parquet").nbytes
+    monkeypatch.setattr(shard_files, "HELD_BYTES_MAX", size)
+    monkeypatch.setattr(shard_files, "ROW_BYTES_MIN", size / rows_max)
+    files = ShardFiles(run, holds=True)
+    for _ in range(3):
+        assert [0, 5, 9] == scanned_by(files, LOW, 0, 5, 9)
+    assert ([] if rows_max == 2 else ["both", "low"]) == decoded
+    assert [10, 15] == scanned_by(files, HIGH, 10, 15)
 
 
 def test_a_file_that_does_not_say_its_bounds_may_have_any_row(tmp_path: Path) -> None:

@@ -163,9 +163,9 @@ def counted_of(tables: Tables, rows_at_once: int = 7) -> pa.RecordBatch:
     records, answers, reads = tables
     batches = answers.select(ANSWER_COLUMNS).to_batches(max_chunksize=rows_at_once)
     spots = reads.select(SPOT_COLUMNS).to_batches(max_chunksize=rows_at_once)
-    return count_answers(
-        records.select(["ledger_id", *CLEAR_COLUMNS]), answer_columns(batches), spots
-    )
+    ids = np.sort(records["ledger_id"].to_numpy())
+    clear = ClearColumns.of(records.select(["ledger_id", *CLEAR_COLUMNS]))
+    return count_answers(ids, clear, answer_columns(batches), spots)
 
 
 def healthy_of(counted: pa.RecordBatch) -> dict[int, Healthy]:

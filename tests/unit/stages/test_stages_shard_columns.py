@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from auditor.config import JudgingLimits
+from auditor.evidence import shard_files
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import answer_row, expected_answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
@@ -151,8 +152,14 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[frozenset[st
     yield found
 
 
+@pytest.fixture
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all files have too many rows to be held in memory."""
+    monkeypatch.setattr(shard_files, "HELD_BYTES_MAX", 0)
+
+
 def test_whole_rows_are_in_memory_only_of_what_is_tested(
-    run: Place, scanned: list[tuple[frozenset[str], int]]
+    run: Place, scanned: list[tuple[frozenset[str], int]], nothing_held: None
 ) -> None:
     """Custom metadata of a shard may have gigabytes."""
     tests, suspects = TESTS["an arc"], Suspects(run)
@@ -165,7 +172,10 @@ def test_whole_rows_are_in_memory_only_of_what_is_tested(
 
 
 def test_evidence_of_many_bytes_is_read_in_smaller_parts(
-    run: Place, scanned: list[tuple[frozenset[str], int]], monkeypatch: pytest.MonkeyPatch
+    run: Place,
+    scanned: list[tuple[frozenset[str], int]],
+    monkeypatch: pytest.MonkeyPatch,
+    nothing_held: None,
 ) -> None:
     """Parts are halved, but not below a batch. Each ledger comes once, with all its evidence."""
     suspects = Suspects(run)
