@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
@@ -157,14 +157,30 @@ def repeat_row(
     Costs little more than the values of these columns.
     """
     count = len(next(iter(columns.values())))
-    same, zeros = table(schema, [row]), pa.array(np.zeros(count, np.int64))
-    arrays = [
-        _column(columns[field.name], field.type)
-        if field.name in columns
-        else same[field.name].take(zeros)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return RepeatedRow.of(schema, row, count).batch(columns)
+
+
+class RepeatedRow:
+    """A row to be repeated in batches of at most so many. The cells that are alike are made once."""
+
+    def __init__(self, schema: pa.Schema, same: Mapping[str, pa.Array]) -> None:
+        self._schema, self._same = schema, same
+
+    @classmethod
+    def of(cls, schema: pa.Schema, row: Row, rows_max: int) -> RepeatedRow:
+        one, zeros = table(schema, [row]), pa.array(np.zeros(rows_max, np.int64))
+        return cls(schema, {name: one[name].take(zeros) for name in schema.names})
+
+    def batch(self, columns: Mapping[str, Sequence[Any] | pa.Array]) -> pa.RecordBatch:
+        """Return the row repeated, with these cells in the columns, which have equal lengths."""
+        count = len(next(iter(columns.values())))
+        arrays = [
+            _column(columns[field.name], field.type)
+            if field.name in columns
+            else self._same[field.name].slice(0, count)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _column(cells: Sequence[Any] | pa.Array, kind: pa.DataType) -> pa.Array:
@@ -172,6 +188,35 @@ def _column(cells: Sequence[Any] | pa.Array, kind: pa.DataType) -> pa.Array:
     through a Python value for each cell.
     """
     return cells.cast(kind) if isinstance(cells, pa.Array) else pa.array(cells, type=kind)
+
+
+GROUP_ROWS, GROUP_BYTES = 50_000, 16 * 2**20
+"""Rows are gathered into a row group until there are so many, or they have so many bytes."""
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches that are worth a row group each."""
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        pending.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
+            yield _joined(pending)
+            pending, rows, size = [], 0, 0
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches, each of which has rows."""
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return whole
 
 
 def ledger_row(record: LedgerRecord) -> Row:

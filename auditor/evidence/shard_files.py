@@ -88,7 +88,7 @@ class ShardFiles:
         name = f"{self.run.uri}/{table}"
         held = self._hold(files, schema) if self.holds else None
         if held is not None:
-            return TableScan(name, ds.dataset(held))
+            return scan_rows(held, name)
         paths = [f"{self.run.path}/{file}" for file in files]
         with file_errors(f"read {name}"):
             rows = ds.dataset(paths, filesystem=self.run.files, schema=schema, format="parquet")

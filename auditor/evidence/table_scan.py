@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from auditor.errors import OutputError
+from auditor.evidence.rows import rows_of
 from auditor.model.identity import LedgerId
 
 BATCH_ROWS = 16_384
@@ -244,9 +245,27 @@ def are_of(ledger_ids: Sequence[LedgerId] | pa.Array) -> ds.Expression:
     return (ledger_id >= low) & (ledger_id <= high) & ledger_id.isin(ids)
 
 
-def scan_rows(rows: pa.Table) -> TableScan:
+@dataclass(frozen=True, slots=True)
+class HeldRows(TableScan):
+    """Rows that this process holds. Nothing is copied of them if all are selected."""
+
+    held: pa.Table
+
+    def table_within(
+        self, bytes_max: int, columns: Sequence[str], keep: ds.Expression | None = None
+    ) -> pa.Table | None:
+        """Return the rows as `table` does; None if they have more than `bytes_max` bytes."""
+        found = self.held.select(columns)
+        if keep is not None:
+            with file_errors(f"read {self.name}"):
+                mask = self.rows.to_table(columns={"is_kept": keep})["is_kept"]
+                found = rows_of(found, mask)
+        return found if found.nbytes <= bytes_max else None
+
+
+def scan_rows(rows: pa.Table, name: str = "rows in memory") -> TableScan:
     """Return a scan of rows that this process holds."""
-    return TableScan("rows in memory", ds.dataset(rows))
+    return HeldRows(name, ds.dataset(rows), rows)
 
 
 def iterate_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:

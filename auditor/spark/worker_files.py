@@ -18,14 +18,13 @@ from itertools import chain
 
 import pyarrow as pa
 
+from auditor.evidence.rows import row_groups
 from auditor.evidence.run_directory import Place
 
 Batches = Iterator[pa.RecordBatch]
 
 FILES = pa.schema([("file", pa.string())])
 """The hidden name of a file that a task wrote."""
-GROUP_ROWS, GROUP_BYTES = 50_000, 16 * 2**20
-"""Rows are gathered into a row group until there are so many, or they have so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class WorkerFiles:
             if first is None:
                 return
             name = f".{self.job}-{uuid.uuid4().hex}"
-            groups = _row_groups(chain([first], made))
+            groups = row_groups(chain([first], made))
             self.run.write_stream(self.table, groups, self.schema, name)
             yield pa.RecordBatch.from_arrays([pa.array([name])], schema=FILES)
 
@@ -73,28 +72,3 @@ class WorkerFiles:
 
     def _named(self, number: int) -> str:
         return f"{self.table}/part-{number:05}-{self.job}"
-
-
-def _row_groups(batches: Batches) -> Batches:
-    """Yield the rows in batches that are worth a row group each."""
-    pending: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        pending.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-            yield _joined(pending)
-            pending, rows, size = [], 0, 0
-    if pending:
-        yield _joined(pending)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches, each of which has rows."""
-    if len(batches) == 1:
-        return batches[0]
-    (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return whole

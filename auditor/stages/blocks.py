@@ -8,9 +8,9 @@ unpacked here before they become evidence, where each answer has a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.bookie.list_blocks import ExpectedAnswers, ListBlock
-from auditor.evidence.rows import expected_answer_row, repeat_row
+from auditor.evidence.rows import RepeatedRow, expected_answer_row, row_groups
 from auditor.evidence.schemas import ANSWERS
 from auditor.judging.clear_columns import ClearColumns, Numbers
 from auditor.model.availability import Answer, AnswerStatus
@@ -28,7 +28,7 @@ from auditor.second_checker.agreement import are_in_sample
 
 BLOCK_QUESTIONS_MAX = 10_000
 """Questions in one block: 170 kilobytes, a row that Spark moves at once."""
-ROWS_AT_ONCE = 65_536
+ROWS_AT_ONCE = 131_072
 """Answers of blocks that are unpacked into one batch of rows."""
 
 LIST_BLOCK = pa.struct(
@@ -146,43 +146,78 @@ def list_blocks(clear: ClearColumns, terms: Terms) -> Iterator[tuple[BookieId, L
             )
 
 
+class _Answered(NamedTuple):
+    """The answers in a block, in columns."""
+
+    bookie: BookieId
+    look: int
+    ledger_ids: Numbers
+    asked_at_ms: Numbers
+    received_bytes: Numbers
+
+
 def unpack_answers(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of `schema`, ANSWERS and more columns, from batches that have `block` besides.
 
-    Rows without a block pass. Each answer of a block becomes a row; these come last, by ascending
-    ledger id. Memory: 50 bytes for each answer in blocks.
+    Rows without a block are first, gathered in batches that are worth a row group. Each answer of a
+    block becomes a row; these come last, by ascending ledger id. Memory: 50 bytes for each answer
+    in blocks.
     """
-    blocks: list[tuple[BookieId, int, PackedAnswers]] = []
-    for batch in batches:
-        is_block = pc.is_valid(batch["block"])
-        rows = batch.filter(pc.invert(is_block)).select(schema.names)
-        if rows.num_rows:
-            yield rows
-        packed = batch.filter(is_block)
-        cells = (packed[name].to_pylist() for name in ("bookie_id", "look", "block"))
-        blocks += zip(*cells, strict=True)
+    blocks: list[_Answered] = []
+
+    def others() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            is_block = pc.is_valid(batch["block"])
+            yield batch.filter(pc.invert(is_block)).select(schema.names)
+            blocks.extend(_answered(batch.filter(is_block)))
+
+    yield from row_groups(others())
     yield from _unpacked(blocks, schema)
 
 
-def _unpacked(
-    blocks: list[tuple[BookieId, int, PackedAnswers]], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
+def _answered(packed: pa.RecordBatch) -> Iterator[_Answered]:
+    """Yield the blocks of rows that all have one. Nothing is copied."""
+    names = ("ledger_ids", "asked_at_ms", "received_bytes")
+    columns = [_cells_of(pc.struct_field(packed["block"], name)) for name in names]
+    heads = zip(packed["bookie_id"].to_pylist(), packed["look"].to_pylist(), strict=True)
+    for head, numbers in zip(heads, zip(*columns, strict=True), strict=True):
+        assert len({len(column) for column in numbers}) == 1, "a block of answers is incomplete"
+        yield _Answered(*head, *numbers)
+
+
+def _cells_of(column: pa.BinaryArray) -> Iterator[Numbers]:
+    """Yield the packed numbers of each cell, which is not null."""
+    data = column.buffers()[2]
+    for cell in pairwise(_offsets_of(column)):
+        start, end = cell
+        yield np.frombuffer(data, _NUMBER, (end - start) // _NUMBER.itemsize, start)
+
+
+def _offsets_of(column: pa.BinaryArray) -> list[int]:
+    """Return where the bytes of each cell begin in the column's buffer, and where the last ends."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
+    found: list[int] = offsets.tolist()
+    return found
+
+
+def _unpacked(blocks: Sequence[_Answered], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if not blocks:
         return
-    (look,) = {look for _, look, _ in blocks}
-    bookies = sorted({bookie for bookie, _, _ in blocks})
-    cells = [cell for *_, cell in blocks]
-    ids = np.concatenate([_unpack(cell["ledger_ids"]) for cell in cells])
-    asked_at_ms = np.concatenate([_unpack(cell["asked_at_ms"]) for cell in cells])
-    received = np.concatenate([_unpack(cell["received_bytes"]) for cell in cells])
-    lengths = [len(cell["ledger_ids"]) // _NUMBER.itemsize for cell in cells]
-    of_bookie = np.repeat([bookies.index(bookie) for bookie, _, _ in blocks], lengths)
+    (look,) = {block.look for block in blocks}
+    bookies = sorted({block.bookie for block in blocks})
+    number_of = {bookie: number for number, bookie in enumerate(bookies)}
+    ids = np.concatenate([block.ledger_ids for block in blocks])
+    asked_at_ms = np.concatenate([block.asked_at_ms for block in blocks])
+    received = np.concatenate([block.received_bytes for block in blocks])
+    numbers = np.array([number_of[block.bookie] for block in blocks], np.int32)
+    of_bookie = np.repeat(numbers, [len(block.ledger_ids) for block in blocks])
     order = np.lexsort((of_bookie, ids))
     answer = Answer("", 0, look, 0, AnswerStatus.HELD, requests=1)
     row = expected_answer_row(answer, is_kept=False)
     row += (None,) * (len(schema) - len(ANSWERS))
+    repeated = RepeatedRow.of(schema, row, min(ROWS_AT_ONCE, len(order)))
     names = pa.array(bookies, pa.string())
     for start in range(0, len(order), ROWS_AT_ONCE):
         mine: npt.NDArray[np.intp] = order[start : start + ROWS_AT_ONCE]
@@ -192,4 +227,4 @@ def _unpacked(
             "asked_at_ms": asked_at_ms[mine],
             "received_bytes": received[mine],
         }
-        yield repeat_row(schema, row, columns)
+        yield repeated.batch(columns)

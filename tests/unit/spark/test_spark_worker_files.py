@@ -13,8 +13,8 @@ import pytest
 
 from auditor.config import BookieLimits
 from auditor.errors import OutputError
+from auditor.evidence import rows as evidence_rows
 from auditor.evidence.run_directory import Place, place
-from auditor.spark import worker_files
 from auditor.spark.worker_files import FILES, WorkerFiles
 from auditor.stages.asking import LANE_ANSWERS, Directory, list_asker
 
@@ -119,7 +119,7 @@ def test_small_batches_are_gathered(
     run: Place, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
 ) -> None:
     """A row group of a few rows would cost more than what it has. Memory is bounded."""
-    monkeypatch.setattr(worker_files, bound, value)
+    monkeypatch.setattr(evidence_rows, bound, value)
     files = WorkerFiles(run, "evidence/ledgers", ROWS)
     (name,) = write(files, *(range(at, at + 2) for at in range(0, 10, 2)))
     read = pq.ParquetFile(f"{run.path}/evidence/ledgers/{name}.parquet")
