@@ -30,7 +30,7 @@ from support.lanes import BlockingLane
 from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.bookie.list_blocks import ListBlock
 from auditor.config import BookieLimits
-from auditor.spark.worker_daemon import GARBAGE_THRESHOLDS
+from auditor.judging.judge import GARBAGE_THRESHOLDS
 from auditor.wire.entry_availability import groups_of
 from auditor.wire.frames import encode_get_list
 from benchmarks.targets import Target

@@ -157,19 +157,16 @@ def repeat_row(
     Costs little more than the values of these columns.
     """
     count = len(next(iter(columns.values())))
-    return RepeatedRow.of(schema, row, count).batch(columns)
+    return RepeatedRow(schema, row, count).batch(columns)
 
 
 class RepeatedRow:
-    """A row to be repeated in batches of at most so many. The cells that are alike are made once."""
+    """A row to be repeated in batches of at most `rows_max`. Cells that are alike are made once."""
 
-    def __init__(self, schema: pa.Schema, same: Mapping[str, pa.Array]) -> None:
-        self._schema, self._same = schema, same
-
-    @classmethod
-    def of(cls, schema: pa.Schema, row: Row, rows_max: int) -> RepeatedRow:
-        one, zeros = table(schema, [row]), pa.array(np.zeros(rows_max, np.int64))
-        return cls(schema, {name: one[name].take(zeros) for name in schema.names})
+    def __init__(self, schema: pa.Schema, row: Row, rows_max: int) -> None:
+        self._schema, self._row = schema, table(schema, [row])
+        self._zeros = pa.array(np.zeros(rows_max, np.int64))
+        self._same: dict[str, pa.Array] = {}
 
     def batch(self, columns: Mapping[str, Sequence[Any] | pa.Array]) -> pa.RecordBatch:
         """Return the row repeated, with these cells in the columns, which have equal lengths."""
@@ -177,10 +174,15 @@ class RepeatedRow:
         arrays = [
             _column(columns[field.name], field.type)
             if field.name in columns
-            else self._same[field.name].slice(0, count)
+            else self._repeated(field.name).slice(0, count)
             for field in self._schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _repeated(self, name: str) -> pa.Array:
+        if name not in self._same:
+            self._same[name] = self._row[name].take(self._zeros)
+        return self._same[name]
 
 
 def _column(cells: Sequence[Any] | pa.Array, kind: pa.DataType) -> pa.Array:

@@ -136,9 +136,14 @@ class Place:
         """
         return self.scan(name, schema).table(columns or schema.names, keep)
 
-    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of a written table, or of one of its files, batch by batch."""
-        return self.scan(name, schema).batches(columns)
+    def stream(
+        self, name: str, schema: pa.Schema, columns: list[str], words: Collection[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of a written table, or of one of its files, batch by batch.
+
+        The strings in the columns `words` are numbers of a dictionary.
+        """
+        return self.scan(name, schema, words).batches(columns)
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
         """Return how many rows of a written table `keep` keeps."""
@@ -402,8 +407,13 @@ class MemoryDirectory(Place):
             rows = keeping.to_table(use_threads=False)
         return rows if columns is None else rows.select(columns)
 
-    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of a written table, or of one of its files."""
+    def stream(
+        self, name: str, schema: pa.Schema, columns: list[str], words: Collection[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of a written table, or of one of its files.
+
+        Its strings stay strings.
+        """
         yield from self.read_table(name, schema, None, columns).to_batches()
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:

@@ -34,14 +34,17 @@ class NewRows:
     schema: pa.Schema
     _known: set[str] = field(default_factory=set)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], words: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of the files that no earlier call read. Raises OutputError.
 
-        Skips checksums and what Spark has not committed (`_temporary`).
+        On disk the strings in the columns `words` are numbers of a dictionary. Skips checksums and
+        what Spark has not committed (`_temporary`).
         """
         new = self.run.files_in(self.name) - self._known
         for file in sorted(filter(_has_rows, new)):
-            yield from self.run.stream(file, self.schema, list(columns))
+            yield from self.run.stream(file, self.schema, list(columns), words)
             self._known.add(file)
 
 

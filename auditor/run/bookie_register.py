@@ -5,7 +5,9 @@ them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -273,24 +275,22 @@ class BookieRegister:
 
         Costs reading four columns of the answers that were written since the last call.
         """
-        for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status", "detail"]):
-            by_lister = pc.starts_with(batch["detail"], LISTED_BY_LISTER)
-            has_list = pc.equal(batch["status"], AnswerStatus.HELD.value)
-            held = pc.and_not(has_list, by_lister)
-            unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
-            unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
-            denied = batch.filter(
-                pc.and_(
-                    pc.is_null(batch["ledger_id"]),
-                    pc.starts_with(batch["detail"], LISTER_CONTRADICTED),
-                )
-            )
-            self._denied.update(
-                zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True)
-            )
-            self._note_silence(batch.filter(pc.is_null(batch["ledger_id"])))
-            self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
-            self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
+        names = ["bookie_id", "status", "detail"]
+        for batch in self._new_answers.batches(["ledger_id", *names], words=names):
+            is_greeting = pc.is_null(batch["ledger_id"])
+            greetings = batch.filter(is_greeting)
+            for bookie, status, detail in _rows_in(greetings, names):
+                if detail is not None and detail.startswith(LISTER_CONTRADICTED):
+                    self._denied[bookie] = detail
+                if status == Greeting.UNSUPPORTED.value:
+                    self._unable.add(bookie)
+            self._note_silence(greetings)
+            # Most answers are alike but for the bookie.
+            kinds = pa.Table.from_batches([batch.select(names)]).group_by(names).aggregate([])
+            for bookie, status, detail in _rows_in(kinds, names):
+                has_list = status == AnswerStatus.HELD.value and detail is not None
+                if has_list and not detail.startswith(LISTED_BY_LISTER):
+                    self._listed.add(bookie)
 
     def _note_silence(self, greetings: pa.RecordBatch) -> None:
         """Record how the bookies of these rows behaved as a whole."""
@@ -307,3 +307,8 @@ class BookieRegister:
         return self.run.read_table(
             "evidence/answers", GREETINGS, (pc.field("look") == look) & UNHEARD_OR_GREETING
         )
+
+
+def _rows_in(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the cells of the named columns, row by row."""
+    return zip(*(rows[name].to_pylist() for name in names), strict=True)

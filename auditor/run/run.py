@@ -30,6 +30,7 @@ from auditor.evidence.run_tables import newest_time_ms
 from auditor.evidence.schemas import VERDICTS
 from auditor.findings.disks import keep_earlier_bookies
 from auditor.first_checker.circle import Starts
+from auditor.judging.judge import few_collections
 from auditor.model.cluster import BookieRecord
 from auditor.run.ahead import Ahead
 from auditor.run.bookie_register import BookieRegister
@@ -202,7 +203,8 @@ class Run:
         Logs what went wrong with the metadata service, and writes how much was read. Raises what
         `Audit.run` raises, and LocalFault if this host's clock was wrong.
         """
-        bookies = opened.run(ids)
+        with few_collections():
+            bookies = opened.run(ids)
         for problem in opened.journal.problems:
             self.context.logger.warning("metadata service", problem=problem)
         self.watch.stage("report")

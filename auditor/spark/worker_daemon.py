@@ -49,11 +49,7 @@ import pyspark.worker  # noqa: E402
 
 import auditor.stages.asking  # noqa: E402
 import auditor.stages.steps  # noqa: E402, F401
-
-GARBAGE_THRESHOLDS = (50_000, 20, 50)
-"""How many objects a worker allocates before Python looks for reference cycles. Batches have tens
-of thousands of small values without cycles. Python's default of 700 took a third of the time of
-judging."""
+from auditor.judging.judge import GARBAGE_THRESHOLDS  # noqa: E402
 
 # Each worker invalidates these caches before its first task. A zip's directory would then be read
 # again, which takes 55 ms of each worker for that of PySpark.

@@ -217,7 +217,7 @@ def _unpacked(blocks: Sequence[_Answered], schema: pa.Schema) -> Iterator[pa.Rec
     answer = Answer("", 0, look, 0, AnswerStatus.HELD, requests=1)
     row = expected_answer_row(answer, is_kept=False)
     row += (None,) * (len(schema) - len(ANSWERS))
-    repeated = RepeatedRow.of(schema, row, min(ROWS_AT_ONCE, len(order)))
+    repeated = RepeatedRow(schema, row, min(ROWS_AT_ONCE, len(order)))
     names = pa.array(bookies, pa.string())
     for start in range(0, len(order), ROWS_AT_ONCE):
         mine: npt.NDArray[np.intp] = order[start : start + ROWS_AT_ONCE]

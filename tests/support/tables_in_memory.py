@@ -6,7 +6,7 @@ that a filter keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,9 @@ class Tables:
         assert columns is not None or is_of_few or not is_wide, f"every column of {name} is held"
         return _kept(self._rows(name, schema), keep).select(columns or schema.names)
 
-    def stream(self, name: str, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, name: str, schema: pa.Schema, columns: list[str], words: Collection[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
         assert columns, f"every column of {name} is read"
         yield from self._rows(name, schema).select(columns).to_batches()
 
