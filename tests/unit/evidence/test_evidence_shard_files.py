@@ -116,6 +116,18 @@ def test_each_file_is_decoded_once_for_all_stages_of_a_shard(
     assert ["both", "low", "new"] * 2 == decoded
 
 
+def test_nothing_is_copied_of_rows_that_are_all_selected(tmp_path: Path) -> None:
+    """Those of a shard that a stage takes are most often all that its files have."""
+    run = place(str(tmp_path))
+    run.write_table(TABLE, rows_of(*range(100)), "one")
+    rows = ShardFiles(run, holds=True).scan(TABLE, ROWS, Shard(0, 0, 99))
+    keep = are_of(range(100))
+    first, second = (rows.table(["ledger_id"], keep)["ledger_id"].chunk(0) for _ in range(2))
+    assert first.buffers()[1].address == second.buffers()[1].address
+    assert [7] == rows.table(["ledger_id"], are_of([7]))["ledger_id"].to_pylist()
+    assert rows.table_within(first.nbytes - 1, ["ledger_id"], keep) is None
+
+
 def test_of_files_that_are_held_the_newest_stay(
     run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.schedule import expected_groups, expected_list, held_entries, questions
-from auditor.model.ledger import LedgerMetadata
+from auditor.first_checker import schedule
+from auditor.first_checker.schedule import (
+    expected_groups,
+    expected_list,
+    held_entries,
+    list_by_extents,
+    questions,
+)
+from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.sandbox.cluster import ledger, placement
 
 
@@ -43,6 +51,33 @@ def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
         for one in questions(metadata)
     }
     assert {bookie: entries for bookie, entries in expected.items() if entries} == found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_of_a_plain_ledger_it_is_that_of_any_ledger(seed: int) -> None:
+    """Also of a bookie that the ledger does not name, of a segment that does not begin at 0, of
+    quorums that make no sense, and of ends that contradict the segment.
+    """
+    print("seed", seed)
+    draw, one = random.Random(seed), drawn(seed)
+    for metadata in (
+        one,
+        replace(one, segments=one.segments[-1:]),
+        replace(one, segments=one.segments[:1], last_entry_id=draw.choice([None, -1, 0, 70])),
+        replace(one, segments=one.segments[:1], write_quorum=draw.randint(0, 7)),
+        replace(one, segments=one.segments[:1], ensemble_size=draw.randint(1, 6)),
+        replace(one, segments=one.segments[:1], state=draw.choice(list(LedgerState))),
+        replace(one, segments=(replace(one.segments[0], first_entry_id=draw.choice([-3, 5])),)),
+    ):
+        for bookie in [f"b{number}" for number in range(1, 8)]:
+            assert list_by_extents(metadata, bookie) == expected_list(metadata, bookie)
+
+
+def test_most_ledgers_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their lists are made without a walk over segments and places."""
+    monkeypatch.setattr(schedule, "extents", lambda _: pytest.fail("the segments are walked"))
+    plain = ledger("e3 w2 a1 0:[b1 b2 b3] closed 99")
+    assert expected_groups(0, 99, 2, 3, 2) == expected_list(plain, "b3")
 
 
 def test_it_is_the_answer_of_a_healthy_bookie_in_one_segment_to_the_byte() -> None:

@@ -370,3 +370,48 @@ def test_no_child_is_left_if_the_results_are_no_longer_wanted() -> None:
     results.close()
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_results_that_are_there_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for each of them took a quarter of the time of judging a healthy ledger."""
+    reading, writing = os.pipe()
+    sent = [bytes([number]) * (number * 100) for number in range(20)]
+    for message in sent:
+        isolation._send(writing, message)
+    os.close(writing)
+    right, reads = os.read, []
+
+    def recorded(file: int, size: int) -> bytes:
+        reads.append(size)
+        return right(file, size)
+
+    monkeypatch.setattr(os, "read", recorded)
+    messages = isolation._Messages(reading, LONG)
+    assert sent == [messages.receive() for _ in sent]
+    assert len(reads) <= 4, reads
+    assert messages.receive() is None
+    os.close(reading)
+
+
+def test_results_may_be_larger_than_the_pipe() -> None:
+    """Neither side waits for the other for ever."""
+    sizes = [0, 3 * isolation.PIPE_BYTES, 1, isolation.PIPE_BYTES, 5]
+    assert [b"x" * size for size in sizes] == list(judge_in_child(sizes, lambda n: b"x" * n, LONG))
+
+
+def test_a_message_that_is_cut_off_is_none() -> None:
+    """The child ended while it sent it."""
+    reading, writing = os.pipe()
+    os.write(writing, isolation._LENGTH.pack(10) + b"nine byte")
+    os.close(writing)
+    assert isolation._Messages(reading, LONG).receive() is None
+    os.close(reading)
+
+
+def test_cycles_are_looked_for_seldom_while_ledgers_are_judged() -> None:
+    """Afterwards as often as before, and among all objects."""
+    before = gc.get_threshold()
+    with isolation.few_collections():
+        assert isolation.GARBAGE_THRESHOLDS == gc.get_threshold() != before
+        assert gc.get_freeze_count() > 10_000
+    assert (before, 0) == (gc.get_threshold(), gc.get_freeze_count())

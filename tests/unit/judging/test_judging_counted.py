@@ -363,3 +363,33 @@ def test_many_bookies_cost_no_search_each(monkeypatch: pytest.MonkeyPatch) -> No
     found = counted_of((records, pa.concat_tables([answers, extra]), reads), 300)
     assert {} == healthy_of(found), "somebody else answered, too"
     assert [300, 300] == looked_up
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 5])
+def test_clear_ledgers_are_the_same_in_batches_of_any_size(rows_at_once: int) -> None:
+    """Each batch has numbers of its own for bookies."""
+    shapes = [
+        "e3 w2 a2 0:[b1 b2 b3] closed 9",
+        "e2 w2 a2 0:[b9 b1] closed 5",
+        "e1 w1 a1 0:[b2] closed 7",
+        "e2 w1 a1 0:[b4 b4] closed 7",
+        "e3 w2 a2 0:[b3 b5] closed 9",
+        "e2 w2 a2 0:[b3 b9] 4:[b1 b2] closed 9",
+        "e3 w3 a2 0:[b5 b9 b4] closed 3",
+    ]
+    records = [
+        LedgerRecord(70 - number, 1, 0, RecordStatus.FOUND, None, ledger(shape))
+        for number, shape in enumerate(shapes)
+    ]
+    rows = pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))])
+    rows = rows.select(["ledger_id", *CLEAR_COLUMNS])
+    clear = ClearColumns.of(pa.Table.from_batches(rows.to_batches(max_chunksize=rows_at_once)))
+    assert [64, 68, 69, 70] == clear.ids.tolist()
+    ensembles = [
+        [clear.bookies[number] for number in clear.ensembles[start : start + size]]
+        for start, size in zip(clear.starts, clear.sizes, strict=True)
+    ]
+    assert [["b5", "b9", "b4"], ["b2"], ["b9", "b1"], ["b1", "b2", "b3"]] == ensembles
+    cells = zip(clear.last, clear.sizes, clear.quorums, strict=True)
+    assert [(3, 3, 3), (7, 1, 1), (5, 2, 2), (9, 3, 2)] == [tuple(map(int, one)) for one in cells]
+    assert not len(ClearColumns.of(rows.slice(0, 0)).ids)

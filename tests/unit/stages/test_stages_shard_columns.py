@@ -21,6 +21,7 @@ from auditor.evidence.table_scan import TableScan, are_of
 from auditor.first_checker.circle import Starts, arc_of
 from auditor.first_checker.probing import Draw
 from auditor.first_checker.spot_reads import Density, ListTests
+from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.tested_ledgers import TESTED_COLUMNS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
@@ -29,7 +30,7 @@ from auditor.stages import local
 from auditor.stages.asking import WANTED
 from auditor.stages.kept_rows import KeptRows
 from auditor.stages.local import LocalExecutor
-from auditor.stages.selection import Ledgers, Suspects
+from auditor.stages.selection import SHARDS_HELD, Ledgers, Suspects
 from auditor.stages.steps import spots_of
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -99,6 +100,74 @@ def test_the_answers_about_a_shard_are_counted_from_its_files(
     assert healthy == [i for i in range(100, 300) if i % 7]
     expected = ["shard-1", "look-2", *(f"shard-1-{bookie}" for bookie in BOOKIES), "shard-1"]
     assert sorted(expected) == sorted(opened)
+
+
+def evidence_by(suspects: Suspects, run: Place, ids: list[int]) -> list[dict[str, Any]]:
+    here = LocalExecutor(StopRequest(), run, suspects, cast(StoreAddress, None), ReadCounts())
+    rows: list[dict[str, Any]] = here.collect(
+        here.evidence_of(ids, SHARDS[1], answered=True)
+    ).to_pylist()
+    return rows
+
+
+def test_all_stages_of_a_shard_open_its_files_once(
+    run: Place, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they find is what they find in files that are not held."""
+
+    def found() -> list[Any]:
+        suspects, ids = Suspects(run), [105, 110, 299]
+        return [
+            suspects.clear(SHARDS[1])[1],
+            suspects.tested(SHARDS[1], TESTS["lists"]),
+            evidence_by(suspects, run, ids),
+            suspects.counted(SHARDS[1]).to_pylist(),
+            suspects.recorded_ledgers(SHARDS[1]),
+            suspects.listed_by(["b2"], SHARDS[1]),
+            evidence_by(suspects, run, ids),
+        ]
+
+    held = found()
+    files = ["shard-1", "look-2", *(f"shard-1-{bookie}" for bookie in BOOKIES), "shard-1"]
+    assert sorted(files) == sorted(opened)
+    monkeypatch.setattr(shard_files, "HELD_BYTES_MAX", 0)
+    assert held == found()
+    assert len(opened) > 3 * len(files)
+
+
+def test_clear_ledgers_of_a_shard_are_found_once_for_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is added is seen. No more shards are held than may be in work."""
+    run, made = place(str(tmp_path)), []
+    right = ClearColumns.of
+
+    def recorded(rows: pa.Table) -> ClearColumns:
+        made.append(rows.num_rows)
+        return right(rows)
+
+    def add(*ids: int) -> None:
+        records = (LedgerRecord(i, 1, 0, RecordStatus.FOUND, None, SHAPE) for i in ids)
+        run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), f"{ids[0]}")
+
+    monkeypatch.setattr(ClearColumns, "of", recorded)
+    suspects = Suspects(run)
+    add(1, 2)
+    for _ in range(2):
+        assert [1, 2] == suspects.clear(SHARDS[0])[0].ids.tolist()
+        assert [1, 2] == suspects.counted(SHARDS[0])["ledger_id"].to_pylist()
+    assert [2] == made
+    add(3)
+    assert [1, 2, 3] == suspects.clear(SHARDS[0])[0].ids.tolist()
+    assert [2, 3] == made
+    add(101)
+    for number, shard in enumerate((SHARDS[1], Shard(7, 90, 101), SHARDS[0], SHARDS[0])):
+        suspects.clear(shard)
+        assert min(number + 2, SHARDS_HELD) >= len(suspects._columns)
+    assert [2, 3, 1, 1, 3] == made
+    suspects.release()
+    suspects.clear(SHARDS[0])
+    assert [2, 3, 1, 1, 3, 3] == made
 
 
 TESTS = {
