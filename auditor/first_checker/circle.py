@@ -11,6 +11,7 @@ arc after arc have read every copy when they are once around. A sweep
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import STEP_MAX, SWEPT_ENTRIES_MAX, Draw, place, start_of
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.mixing import Words, mix
+from auditor.model.mixing import Words, mix, mix_one
 
 CIRCLE = STEP_MAX
 """The number of places."""
@@ -48,15 +49,20 @@ class Starts(NamedTuple):
         """Return the start of one ledger on a bookie."""
         if self.way == BLAKE2B:
             return start_of(self.seed, ledger_id, bookie)
-        return int(self.of_ledgers(np.array([ledger_id]), bookie)[0])
+        return mix_one((ledger_id + _circle_key(self.seed, bookie)) % 2**64)
 
     def of_ledgers(self, ledger_ids: npt.NDArray[np.int64], bookie: BookieId) -> Words:
         """Return the start of each ledger on a bookie."""
         if self.way == BLAKE2B:
             starts = (start_of(self.seed, one, bookie) for one in ledger_ids.tolist())
             return np.fromiter(starts, np.uint64, len(ledger_ids))
-        key = blake2b(f"{self.seed}/{bookie}/circle".encode(), digest_size=8).digest()
-        return mix(ledger_ids.astype(np.uint64) + np.uint64(int.from_bytes(key)))
+        return mix(ledger_ids.astype(np.uint64) + np.uint64(_circle_key(self.seed, bookie)))
+
+
+@lru_cache(10_000)
+def _circle_key(seed: int, bookie: BookieId) -> int:
+    digest = blake2b(f"{seed}/{bookie}/circle".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
 
 
 class Arc(NamedTuple):

@@ -42,7 +42,7 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
-from auditor.model.mixing import mix
+from auditor.model.mixing import mix, mix_one
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -117,8 +117,8 @@ class ListTests:
         density = self.bookies.get(bookie)
         if density is None or density.ends_step == 0:
             return False
-        cells = np.array([ledger_id]), np.array([entry])
-        return bool(self.chosen_ends(bookie, *cells)[0])
+        drawn = mix_one((self.starts.of(ledger_id, bookie) + entry) % 2**64)
+        return drawn % density.ends_step == 0
 
     def chosen_ends(self, bookie: BookieId, ledgers: Numbers, entries: Numbers) -> Mask:
         """Return which ends of segments on a bookie a hash chooses: one of its `ends_step`, which

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from support.entry_by_entry import expected_on
 
-from auditor.first_checker.circle import WHOLE, Arc, Starts, arc_of
+from auditor.first_checker.circle import NO_ARC, WHOLE, Arc, Starts, arc_of
 from auditor.first_checker.probing import Draw, step_within
-from auditor.first_checker.spot_reads import end_copies, expected_among, spot_copies
+from auditor.first_checker.spot_reads import (
+    Density,
+    ListTests,
+    end_copies,
+    expected_among,
+    spot_copies,
+)
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.sandbox.cluster import ledger
 
 SHAPES = (
@@ -103,3 +113,25 @@ def test_of_named_copies_those_are_expected_that_are_promised(shape: str) -> Non
         for bookie in sorted(bookies)
         for entry in sorted(set(expected.get(bookie, ())), reverse=True)
     ]
+
+
+@pytest.mark.parametrize("seed", [0, 3, 2**62])
+def test_an_end_is_chosen_for_one_ledger_as_for_many(seed: int) -> None:
+    """Ledgers are found in columns, and what is read of each is drawn one by one."""
+    metadata = ledger("e3 w2 a2 0:[b1 b2 b3] 17:[b2 b1 b4] closed 40")
+    ends = sorted(end_copies(metadata))
+    tests = ListTests(
+        Starts(seed), {f"b{number}": Density(NO_ARC, number) for number in range(4)}, of_lists=True
+    )
+    found = Counter[int]()
+    for ledger_id in (*range(100), 2**63 - 1):
+        record = LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, None, metadata)
+        said = {b: Answer(b, ledger_id, 1, 0, AnswerStatus.HELD) for b in ("b1", "b2", "b3", "b4")}
+        copies = set(tests.copies(LedgerEvidence(ledger_id, (Look(record, said),))))
+        for bookie, entry in ends:
+            density = tests.bookies.get(bookie)
+            cells = np.array([ledger_id]), np.array([entry])
+            is_chosen = density is not None and tests.chosen_ends(bookie, *cells).tolist() == [True]
+            assert is_chosen is ((bookie, entry) in copies)
+            found[is_chosen] += 1
+    assert found[True] > 100 < found[False]
