@@ -85,7 +85,8 @@ def judge_entry_by_entry(
     """
     statements = newest_statements(evidence.looks, terms)
     opinion = _newest_state(statements, terms, claimed)
-    if len(statements.looks) < 2 and opinion.standing is not Standing.VIOLATED:
+    is_sure = len(statements.looks) > 1 or opinion.standing is Standing.VIOLATED
+    if opinion.findings and not is_sure:
         # INFO findings need metadata that was read twice alike.
         return replace(opinion, findings=())
     return opinion
