@@ -29,9 +29,9 @@ Span: TypeAlias = tuple[LedgerId, LedgerId]
 _ANY: Span = (0, LEDGER_ID_MAX)
 
 
-HELD_BYTES_MAX = 128 * 2**20
+HELD_BYTES_MAX = 160 * 2**20
 """Rows of files are held up to so many bytes: those of a shard of 200,000 ledgers on three bookies
-take 80 MiB. The rows of files that have more together are decoded by each scan."""
+take 90 MiB. The rows of files that have more together are decoded by each scan."""
 ROW_BYTES_MIN = 64
 """Files are not decoded to be held if so many bytes a row are more than HELD_BYTES_MAX."""
 

@@ -251,7 +251,7 @@ WAITS = 5
 """Parts in which that wait is counted: a pause of the whole machine must not look like silence."""
 FILES_MAX = 65_536
 """File descriptors closed in a child: it inherits sockets that it does not need."""
-PIPE_BYTES = 65_536
+READ_BYTES = 65_536
 """Bytes read of a child's pipe at once: as many as Linux holds in it. A message has a kilobyte."""
 _LENGTH = struct.Struct(">Q")
 
@@ -440,7 +440,7 @@ class _Messages:
                 if waits > WAITS:
                     return None
                 continue
-            part = os.read(self._reading, max(PIPE_BYTES, length - len(self._unused)))
+            part = os.read(self._reading, max(READ_BYTES, length - len(self._unused)))
             if not part:
                 return None
             self._unused += part

@@ -22,9 +22,9 @@ from auditor.bookie.list_blocks import ListBlock
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import Shard
-from auditor.evidence.rows import ledger_row, named_row, table
+from auditor.evidence.rows import Row, ledger_row, named_row, table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import LEDGERS, SEEN
+from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
 from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
@@ -341,6 +341,27 @@ def test_rows_of_blocks_are_by_ascending_ledger_in_parts(monkeypatch: pytest.Mon
         )
         for row in rows
     }
+
+
+def test_blocks_in_the_middle_of_a_batch_are_unpacked() -> None:
+    """A batch may be a part of another one, whose bytes it shares."""
+    cells = []
+    for bookie, ids in (("b2", range(9)), ("b1", range(3, 6)), ("b2", range(9, 20)), ("b1", ())):
+        numbers = np.array(ids, np.int64)
+        block = blocks.pack_answers(asking.ExpectedAnswers(numbers, numbers + 7, numbers + 100))
+        cells.append(named_row(LANE_ANSWERS, bookie_id=bookie, look=1, block=block))
+    whole = table(LANE_ANSWERS, cells)
+    for first, count in ((1, 2), (0, 4), (2, 1), (3, 1)):
+        parts = [rows.to_pylist() for rows in unpack_answers([whole.slice(first, count)], ANSWERS)]
+        anew = table(LANE_ANSWERS, cells[first : first + count])
+        assert parts == [rows.to_pylist() for rows in unpack_answers([anew], ANSWERS)]
+        ids = [i for cell in cells[first : first + count] for i in ids_of(cell)]
+        assert sorted(ids) == [row["ledger_id"] for rows in parts for row in rows]
+
+
+def ids_of(cell: Row) -> list[int]:
+    found: list[int] = np.frombuffer(cell[-1]["ledger_ids"], np.int64).tolist()
+    return found
 
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
