@@ -141,6 +141,20 @@ def test_of_files_that_are_held_the_newest_stay(
     assert ["both", "low", "high", "low"] == decoded
 
 
+def test_only_as_many_rows_are_let_go_as_the_newest_need(
+    run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards in work at the same time keep theirs."""
+    size = pq.read_table(f"{run.path}/{TABLE}/low.parquet").nbytes
+    monkeypatch.setattr(shard_files, "HELD_BYTES_MAX", 3 * size)
+    monkeypatch.setattr(shard_files, "ROW_BYTES_MIN", 1)
+    run.write_table(TABLE, rows_of(20, 29), "top")
+    files = ShardFiles(run, holds=True)
+    for shard in (LOW, HIGH, Shard(2, 20, 29), HIGH, LOW):
+        assert [] == scanned_by(files, shard, 99)
+    assert ["both", "low", "high", "top", "low"] == decoded
+
+
 @pytest.mark.parametrize("rows_max", [2, 1000])
 def test_files_of_too_many_bytes_are_not_held(
     run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch, rows_max: int
