@@ -252,7 +252,7 @@ WAITS = 5
 FILES_MAX = 65_536
 """File descriptors closed in a child: it inherits sockets that it does not need."""
 READ_BYTES = 65_536
-"""Bytes read of a child's pipe at once: as many as Linux holds in it. A message has a kilobyte."""
+"""Bytes read of a child's pipe at once. Most messages have a kilobyte."""
 _LENGTH = struct.Struct(">Q")
 
 
