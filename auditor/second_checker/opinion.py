@@ -85,8 +85,8 @@ def judge_entry_by_entry(
     """
     statements = newest_statements(evidence.looks, terms)
     opinion = _newest_state(statements, terms, claimed)
-    is_sure = len(statements.looks) > 1 or opinion.standing is Standing.VIOLATED
-    if opinion.findings and not is_sure:
+    is_violated = opinion.standing is Standing.VIOLATED
+    if opinion.findings and len(statements.looks) < 2 and not is_violated:
         # INFO findings need metadata that was read twice alike.
         return replace(opinion, findings=())
     return opinion

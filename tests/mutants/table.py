@@ -1509,6 +1509,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_rows_of_blocks_are_by_ascending_ledger_in_parts",),
     ),
     Mutant(
+        "of a plain ledger, the list of the next position is restored",
+        COLUMNS,
+        "first_checker:_plain_list",
+        "ensemble.index(bookie)",
+        "ensemble.index(bookie) + 1",
+        ("test_of_a_plain_ledger_it_is_that_of_any_ledger",),
+    ),
+    Mutant(
+        "clear ledgers of a shard are not found anew when a file was added",
+        COLUMNS,
+        "stages:Suspects._shard_columns",
+        "found is None or found.files != files",
+        "found is None",
+        ("test_clear_ledgers_of_a_shard_are_found_once_for_the_same_files",),
+    ),
+    Mutant(
         "a list that was lost is taken for one that was as expected",
         COLUMNS,
         "evidence:_can_restore",
