@@ -363,13 +363,25 @@ def test_a_ledger_that_ends_its_child_is_found_in_each_half(dies: int) -> None:
     ]
 
 
-def test_no_child_is_left_if_the_results_are_no_longer_wanted() -> None:
+def test_no_child_is_left_if_the_results_are_no_longer_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Both end with the generator."""
+    begun: list[int] = []
+    fork = os.fork
+
+    def counted() -> int:
+        begun.append(fork())
+        return begun[-1]
+
+    monkeypatch.setattr(os, "fork", counted)
     results = judge_in_children(range(MANY), lambda _: os.getpid(), LONG)
     assert isinstance(next(results), int)
     results.close()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert CHILDREN == len(begun)
+    for child in begun:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
 
 
 def test_results_that_are_there_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
