@@ -66,16 +66,23 @@ class LedgerTable:
     def table(
         self, columns: Sequence[str], shard: Shard, keep: pc.Expression | None = None
     ) -> pa.Table:
-        """Return the named columns of the rows of the shard's ledgers that `keep` selects."""
+        """Return the named columns of the rows of the shard's ledgers that `keep` selects.
+
+        Rows without a ledger id are not among them.
+        """
         ledger_id = pc.field("ledger_id")
         within = (ledger_id >= shard.first) & (ledger_id <= shard.last)
-        of_these = within if keep is None else within & keep
+        has_ledger = pc.is_valid(ledger_id)
+        of_these, of_any = (rows if keep is None else rows & keep for rows in (within, has_ledger))
         if not self.files:  # rows in memory
             return self.scan.table(columns, of_these)
         inside = [one for one in self.files if one.is_inside(shard)]
         astride = [one for one in self.files if one.overlaps(shard) and not one.is_inside(shard)]
         return pa.concat_tables(
-            [self._only(inside).table(columns, keep), self._only(astride).table(columns, of_these)]
+            [
+                self._only(inside).table(columns, of_any),
+                self._only(astride).table(columns, of_these),
+            ]
         )
 
     def _only(self, files: Sequence[_File]) -> TableScan:
@@ -151,7 +158,8 @@ def id_ranges(ids: TableScan, ledgers_max: int) -> list[Shard]:
     step = max(1, ledgers_max // SAMPLED_OF_RANGE)
     parts, seen = [], 0
     for batch in ids.batches(["ledger_id"]):
-        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step])
+        # A copy: a slice would keep the ids of the whole batch.
+        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step].copy())
         seen += len(batch)
     sample = distinct_numbers(np.concatenate(parts))
     places = (len(sample) * number // ranges for number in range(1, ranges))

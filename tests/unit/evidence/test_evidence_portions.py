@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -120,6 +123,21 @@ def test_words_are_read_as_numbers_of_a_dictionary(tmp_path: Path):
         assert rows["names"].to_pylist() == found["names"].to_pylist()
 
 
+def test_rows_without_a_ledger_are_in_no_range(tmp_path: Path):
+    """Otherwise ids become floating-point numbers, in which neighbours above 2^53 are the same."""
+    run = place(str(tmp_path))
+    ids = [LEDGER_ID_MAX - 2, LEDGER_ID_MAX - 1]
+    rows = {"ledger_id": [*ids, None], "status": ["found", "gone", "found"]}
+    run.write_table("t", pa.table(rows, SCHEMA), "one")
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    for shard in (EVERYTHING, Shard(0, ids[0]), Shard(0, 0, ids[0])):
+        found = table.table(["ledger_id"], shard)["ledger_id"].to_numpy()
+        assert np.int64 == found.dtype
+        assert [one for one in ids if one <= shard.last] == found.tolist()
+    status = pc.field("status") == "found"
+    assert ids[:1] == table.table(["ledger_id"], EVERYTHING, status)["ledger_id"].to_pylist()
+
+
 @pytest.mark.parametrize("shards", [2, 8])
 def test_each_file_is_read_once_however_many_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
@@ -157,3 +175,31 @@ def test_ranges_cover_all_ids_and_have_about_as_many(*, ledgers_max: int, in_ord
     counts = [sum(one.first <= i <= one.last for i in ids) for one in ranges]
     assert max(counts) <= ledgers_max + 3
     assert [EVERYTHING] == id_ranges(scan_rows(pa.table({"ledger_id": [0] * 9})), 9)
+
+
+class Batches:
+    """Batches of 10,000 ids of which it is known how many are still in memory."""
+
+    def __init__(self, batches: int) -> None:
+        self.number = batches
+        self.held: list[int] = []
+
+    def count(self) -> int:
+        return self.number * 10_000
+
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        known: list[weakref.ref[np.ndarray]] = []
+        for number in range(self.number):
+            ids = np.arange(10_000) + number * 10_000
+            known.append(weakref.ref(ids))
+            yield pa.record_batch({columns[0]: pa.array(ids)})
+            del ids
+            self.held.append(sum(one() is not None for one in known))
+
+
+def test_a_sample_holds_no_other_ids() -> None:
+    """However many there are."""
+    ids = Batches(20)
+    assert 4 == len(id_ranges(ids, 50_000))
+    assert 20 == len(ids.held)
+    assert max(ids.held) <= 2

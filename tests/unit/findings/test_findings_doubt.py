@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 from support.entry_by_entry import expected_on
 
-from auditor.evidence.rows import answer_row, ledger_row, read_row, table
+from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, VERDICTS
 from auditor.findings.doubt import Doubt, doubt_of
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.identity import LEDGER_ID_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
 from auditor.sandbox.cluster import ledger
 from auditor.summary.carried import CARRIED, CARRIED_TABLE
@@ -45,7 +46,8 @@ class Drawn:
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
-        self.ids = sorted(dice.sample(range(1_000), dice.randint(1, 40)))
+        first = dice.choice([0, LEDGER_ID_MAX - 1_000])
+        self.ids = sorted(first + one for one in dice.sample(range(1_000), dice.randint(1, 40)))
         self.newest: dict[int, LedgerMetadata] = {}
         self.records: list[LedgerRecord] = []
         for one in self.ids:
@@ -83,10 +85,11 @@ class Drawn:
 
     def write(self, run: Place) -> None:
         """Write it into several files of each table."""
+        greetings = [greeting_row(one, 1, 0, Greeting.ANSWERED, "", 1) for one in BOOKIES]
         for number in range(2):
             for name, schema, rows in (
                 ("ledgers", LEDGERS, [*map(ledger_row, self.records)]),
-                ("answers", ANSWERS, [*map(answer_row, self.answers)]),
+                ("answers", ANSWERS, [*greetings, *map(answer_row, self.answers)]),
                 ("reads", READS, [*map(read_row, self.reads)]),
             ):
                 run.write_table(f"evidence/{name}", table(schema, rows[number::2]), str(number))
