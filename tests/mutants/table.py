@@ -668,7 +668,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger judged twice adds up",
         ACCOUNTING,
-        "summary:account",
+        "summary:_wrong_ids",
         "row_counts > 1",
         "row_counts > 2",
         ("test_a_dropped_row_is_not_hidden_by_a_doubled_one",),
@@ -676,7 +676,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that was never judged adds up",
         ACCOUNTING,
-        "summary:account",
+        "summary:_wrong_ids",
         "np.setdiff1d(ids, rows, assume_unique=True)",
         "np.setdiff1d(rows, ids, assume_unique=True)",
         ("test_what_does_not_add_up_is_reported_with_the_ledger",),
@@ -877,8 +877,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "nobody accounts for the ledgers",
         ACCOUNTING,
         "run:conclude",
-        "(listing, verdicts)",
-        "(verdicts, verdicts)",
+        "run.scan('evidence/listing', LISTING), verdicts",
+        "verdicts, verdicts",
         ("test_ledgers_and_verdicts_must_add_up",),
     ),
     Mutant(
