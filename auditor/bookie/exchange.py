@@ -21,7 +21,7 @@ import numpy as np
 from auditor.bookie.list_blocks import BlockCall, ListBlock
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ReadQuestion, Waiting
 from auditor.config import BookieLimits
-from auditor.model.availability import LanePace
+from auditor.model.availability import WHILE_OTHERS_CAME, LanePace
 from auditor.model.identity import BookieId
 from auditor.pace import TokenBucket
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
@@ -490,9 +490,7 @@ class Exchange:
             wire.abandon(txn_id)
             del self._outstanding[txn_id]
             self._outstanding_bytes -= ask.expected_bytes
-            ask.trouble = (
-                f"no answer within {timeout_ms} ms, while the bookie answered other requests"
-            )
+            ask.trouble = f"no answer within {timeout_ms} ms{WHILE_OTHERS_CAME}"
             self._give_up(ask)
 
     def _give_up_lost(self, ask: Ask) -> None:

@@ -35,7 +35,8 @@ class AsyncLane:
     """The lane of the bookie at `host`:`port`, for one look. One call at a time, in one event loop.
 
     `now_ms` is the wall clock that dates the evidence. `has_listed` says that the bookie listed a
-    ledger earlier in the run. Then it can list, however many questions go unanswered now. A bookie
+    ledger earlier in the run. Then it can list, however many questions go unanswered now.
+    `unanswered_before` is how many lists it left unanswered earlier at this look. A bookie
     that is silent or refuses is not asked again in later calls; one that cannot list gets no more
     lists.
 
@@ -54,10 +55,13 @@ class AsyncLane:
         now_ms: Callable[[], int],
         *,
         has_listed: bool = False,
+        unanswered_before: int = 0,
         patience: ListPatience | None = None,
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.list_groups_max, limits.frame_bytes_max, now_ms)
-        self._proof = proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
+        self._proof = proof = ListingProof(
+            has_listed=has_listed, losses_count=look > 1, unanswered_before=unanswered_before
+        )
         self._has_patience = patience is not None
         late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)

@@ -509,12 +509,16 @@ def open_lane(
     listers: Listers | None,
     *,
     has_listed: bool = False,
+    unanswered_before: int = 0,
     is_unable: bool = False,
     patience: ListPatience | None = None,
 ) -> AsyncLane:
     """Return the lane of a bookie, with its lister if it should have one."""
     lane = AsyncLane(
-        bookie_id, *address, limits, look, now_ms, has_listed=has_listed, patience=patience
+        *(bookie_id, *address, limits, look, now_ms),
+        has_listed=has_listed,
+        unanswered_before=unanswered_before,
+        patience=patience,
     )
     where = None if listers is None else listers.address_of(bookie_id, address[0])
     if where is None or listers is None:

@@ -170,33 +170,39 @@ all lists if there are fewer and no more will be asked for."""
 class ListingProof:
     """Counts that distinguish a bookie that cannot list from a slow one.
 
-    They cover one conversation. `asked` counts lists that the lane was given, sent or not: one not
-    sent yet may still be answered. `has_listed`: the bookie listed a ledger in an earlier
-    conversation of the run, and therefore can list. `losses_count`: a list also counts as
-    unanswered if every connection on which it was sent was lost. A bookie without read threads ends
-    the connection if its storage cannot list, but a network fault does too. Losses therefore count
-    only from the second look on, and only if the first look failed too. `more_follow`: the run asks
-    the bookie for further lists at this look, in this conversation or in another one.
+    They cover one conversation, and at the first look those before it. `asked` counts lists that
+    the lane was given, sent or not: one not sent yet may still be answered. `has_listed`: the
+    bookie listed a ledger in an earlier conversation of the run, and therefore can list.
+    `unanswered_before`: lists that earlier conversations of this look waited for in vain.
+    `losses_count`: a list also counts as unanswered if every connection on which it was sent was
+    lost. A bookie without read threads ends the connection if its storage cannot list, but a
+    network fault does too. Losses therefore count only from the second look on, and only if the
+    first look failed too. `more_follow`: the run asks the bookie for further lists at this look, in
+    this conversation or in another one.
     """
 
-    def __init__(self, *, has_listed: bool = False, losses_count: bool = True) -> None:
-        self.asked = 0
+    def __init__(
+        self, *, has_listed: bool = False, losses_count: bool = True, unanswered_before: int = 0
+    ) -> None:
+        self.asked = unanswered_before
         self.listed = int(has_listed)
         self.no_such_ledger = 0
-        self.unanswered = 0
+        self.unanswered = unanswered_before
         self.lost = 0
         """How many of the unanswered lists had every connection lost."""
         self.more_follow = False
-        self._losses_count = losses_count
+        self._losses_count, self._unanswered_before = losses_count, unanswered_before
 
     def is_unable(self) -> bool:
         """Return whether the bookie has shown that it cannot list.
 
         Call this only when GET_BOOKIE_INFO has just been answered. The bookie has shown it if no
         list came in the whole conversation, and lists of UNANSWERED_MIN ledgers that it may hold,
-        or of all if no more follow, went unanswered. A late list counts as a list; ENOLEDGER does
-        not.
+        or of all if no more follow, went unanswered, one of them in this conversation. A late list
+        counts as a list; ENOLEDGER does not.
         """
+        if self.unanswered <= self._unanswered_before:
+            return False
         held = UNANSWERED_MIN if self.more_follow else self.asked - self.no_such_ledger
         proven = self.unanswered if self._losses_count else self.unanswered - self.lost
         return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= proven

@@ -61,6 +61,9 @@ NOT_DIALLED = "not dialled: "
 """The beginning of the detail of a SILENT answer, read or greeting if we had no Kerberos ticket
 because no KDC answered. Nothing was sent: this says nothing about the bookie."""
 
+WHILE_OTHERS_CAME = ", while the bookie answered other requests"
+"""The end of the detail of a TIMED_OUT answer or read on a connection that was not lost."""
+
 NON_CANONICAL = (
     "reserved bytes are set, or a group of one run has a period; the entries are well defined"
 )

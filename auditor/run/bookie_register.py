@@ -35,6 +35,7 @@ from auditor.findings.bookies import (
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
+    WHILE_OTHERS_CAME,
     AnswerStatus,
     Greeting,
     ReadStatus,
@@ -83,6 +84,8 @@ class BookieRegister:
     """Bookies that gave a list in this run, whatever they did later."""
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in this run that they cannot list."""
+    _unanswered: Counter[BookieId] = field(default_factory=Counter)
+    """By bookie, the lists that it left unanswered while it answered other requests."""
     _silent: set[BookieId] = field(default_factory=set)
     """Bookies that were silent or refused in their newest conversation of this run."""
     _denied: dict[BookieId, str] = field(default_factory=dict)
@@ -117,6 +120,7 @@ class BookieRegister:
             unable,
             known.cookies,
             listed,
+            unanswered=dict(self._unanswered) if look == 1 else {},
             listers=listers,
             greets_all=self.greets_all,
             hurry=self.hurry,
@@ -286,11 +290,15 @@ class BookieRegister:
                     self._unable.add(bookie)
             self._note_silence(greetings)
             # Most answers are alike but for the bookie.
-            kinds = pa.Table.from_batches([batch.select(names)]).group_by(names).aggregate([])
-            for bookie, status, detail in _rows_in(kinds, names):
+            kinds = pa.Table.from_batches([batch.select(names)]).group_by(names)
+            counts = kinds.aggregate([([], "count_all")])
+            for bookie, status, detail, count in _rows_in(counts, [*names, "count_all"]):
                 has_list = status == AnswerStatus.HELD.value and detail is not None
                 if has_list and not detail.startswith(LISTED_BY_LISTER):
                     self._listed.add(bookie)
+                is_overdue = (detail or "").endswith(WHILE_OTHERS_CAME)
+                if is_overdue and status == AnswerStatus.TIMED_OUT.value:
+                    self._unanswered[bookie] += count
 
     def _note_silence(self, greetings: pa.RecordBatch) -> None:
         """Record how the bookies of these rows behaved as a whole."""

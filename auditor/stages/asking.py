@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from typing import NamedTuple, TypeAlias
 
@@ -114,6 +114,10 @@ class Directory:
     """Bookies with a cookie; None if the cookies are not known."""
     listed: frozenset[BookieId] = frozenset()
     """Bookies that gave a list earlier in the run, and therefore can list."""
+    unanswered: Mapping[BookieId, int] = field(default_factory=dict)
+    """By bookie, how many lists it left unanswered earlier at the first look, while it answered
+    other requests. A bookie that lists few ledgers of each shard shows by them that it cannot
+    list."""
     searches_left: Mapping[BookieId, int] | None = None
     """By bookie, how many reads of entries that belong elsewhere are left; 0 for one that is not
     named.
@@ -513,6 +517,7 @@ class _Switchboard:
                 now_ms,
                 self._directory.listers,
                 has_listed=bookie in self._directory.listed,
+                unanswered_before=self._directory.unanswered.get(bookie, 0),
                 is_unable=bookie in self._directory.unsupported,
                 patience=self._patience(bookie),
             )

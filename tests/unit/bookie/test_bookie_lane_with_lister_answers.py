@@ -506,18 +506,18 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Words, tuple[Any, ...],
 
 
 def test_a_lane_is_opened_with_what_is_known_of_the_bookie(lanes: list[Any]) -> None:
-    """Whether it listed, how long its lists may take, and whether it is unable."""
+    """Whether it listed or left lists unanswered, how long its lists may take, and whether it is
+    unable.
+    """
     limits, patience, now = BookieLimits(), cast(ListPatience, object()), lambda: NOW_MS
     lane = open_lane(
         "b1", ("h", 9), limits, LOOK, now, Listers("i", addresses={"b1": ("l", 4)}),
         has_listed=True, is_unable=True,
-        patience=patience,
+        unanswered_before=2, patience=patience,
     )  # fmt: skip
     (_, bookie, known), (lister, (identity, where, *rest), _) = lanes
-    assert (("b1", "h", 9, limits, LOOK, now), {"has_listed": True, "patience": patience}) == (
-        bookie,
-        known,
-    )
+    assert ("b1", "h", 9, limits, LOOK, now) == bookie
+    assert {"has_listed": True, "unanswered_before": 2, "patience": patience} == known
     assert (("b1", "i"), ("l", 4), [limits, LOOK, now]) == (
         (identity.bookie_id, identity.instance_id),
         where,
@@ -537,5 +537,6 @@ def test_of_a_bookie_of_which_nothing_is_known_nothing_is_assumed(lanes: list[An
     """
     lane = open_lane("b1", ("h", 9), BookieLimits(), LOOK, lambda: NOW_MS, Listers("i", 3182))
     (_, _, known), (_, (_, where, *_), _) = lanes
-    assert ({"has_listed": False, "patience": None}, ("h", 3182)) == (known, where)
+    assumed = {"has_listed": False, "unanswered_before": 0, "patience": None}
+    assert (assumed, ("h", 3182)) == (known, where)
     assert (Greeting.ANSWERED, "its lister at h:3182 answers") == done(lane.greet())

@@ -52,6 +52,20 @@ def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
     assert unable is proof.is_unable()
 
 
+@pytest.mark.parametrize(("before", "unable"), [(0, False), (1, False), (2, True), (9, True)])
+def test_lists_of_earlier_conversations_count(before: int, unable: bool) -> None:
+    """They show nothing by themselves: a list of this conversation may still come."""
+    proof = ListingProof(unanswered_before=before)
+    assert not proof.is_unable()
+    proof.more_follow = True
+    proof.asked += 1
+    assert not proof.is_unable()
+    proof.unanswered += 1
+    assert unable is proof.is_unable()
+    proof.listed += 1
+    assert not proof.is_unable()
+
+
 @pytest.mark.parametrize(("unanswered", "unable"), [(0, False), (1, False), (2, False), (3, True)])
 def test_all_of_a_few_show_nothing_while_more_follow(unanswered: int, unable: bool) -> None:
     """Where no more follow, one of one is enough."""

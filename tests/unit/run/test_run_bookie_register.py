@@ -16,6 +16,7 @@ from auditor.evidence.schemas import ANSWERS, READS
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
+    WHILE_OTHERS_CAME,
     Answer,
     AnswerStatus,
     EntryRead,
@@ -111,6 +112,30 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(
         place(str(tmp_path)).write_table("evidence/answers", table(ANSWERS, rows), "rows")
         directory = register.directory(1)
     assert ({"b1"}, {"b2"}) == (directory.listed, directory.unsupported)
+
+
+def test_lists_that_a_bookie_left_unanswered_are_counted_over_the_shards(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Only those count for which it was alive, and only while the first look asks."""
+    alone, lost = f"no answer within 9 ms{WHILE_OTHERS_CAME}", "the connection was closed"
+    timed_out, held = AnswerStatus.TIMED_OUT, AnswerStatus.HELD
+    shards = [
+        [Answer("b1", 7, 1, 0, timed_out, detail=alone), Answer("b2", 7, 1, 0, held)],
+        [
+            Answer("b1", 8, 1, 0, timed_out, detail=alone),
+            Answer("b2", 8, 1, 0, timed_out, detail=lost),
+        ],
+    ]
+    with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
+        register = register_of(store, tmp_path)
+        seen = [register.directory(1).unanswered]
+        for number, answers in enumerate(shards):
+            rows = table(ANSWERS, map(answer_row, answers))
+            place(str(tmp_path)).write_table("evidence/answers", rows, f"shard-{number}")
+            seen.append(register.directory(1).unanswered)
+        assert {} == register.directory(2).unanswered
+    assert [{}, {"b1": 1}, {"b1": 2}] == seen
 
 
 def test_silent_so_far_are_those_that_were_silent_when_they_were_asked_last(

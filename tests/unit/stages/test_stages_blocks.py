@@ -22,14 +22,16 @@ from auditor.bookie.list_blocks import ListBlock
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import Shard
+from auditor.evidence.journal import Journal
 from auditor.evidence.rows import Row, ledger_row, named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
 from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.settle import Todo
-from auditor.model.cluster import ClusterFacts
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.run.bookie_register import BookieRegister
 from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages import asking, blocks
@@ -297,6 +299,35 @@ def test_a_few_unanswered_lists_of_a_shard_prove_nothing_while_shards_follow(
         stages.ask_lists(look, directory, shard, None if look == 1 else 0)
     (answer,) = (row for row in evidence_of(run) if row["ledger_id"] is not None)
     assert status == answer["status"]
+
+
+def test_a_bookie_with_one_ledger_in_each_shard_is_waited_for_three_times(tmp_path: Path) -> None:
+    """After the third list it counts as unable to list, and is not asked again."""
+    shards = [Shard(number, 10 * number, 10 * number + 9) for number in range(6)]
+    ids = [shard.first + 3 for shard in shards]
+    run = place(str(tmp_path))
+    rows = [ledger_row(record(one, "e1 w1 0:[b1] closed 4")) for one in ids]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), "first")
+    run.write_table("evidence/listing", pa.table({"ledger_id": ids}), "first")
+    stages = first_look(run, elsewhere=False)
+    stages.limits = BRIEF
+
+    class Store:
+        """One registered bookie."""
+
+        def sync(self) -> None:
+            """Do nothing."""
+
+        def bookies(self, look: int, _: Any) -> list[BookieRecord]:
+            return [BookieRecord("b1", look, 0, Registration.WRITABLE, "127.0.0.1", bookie.port)]
+
+    with ScriptedBookie(held(), lambda _, request: request.header.operation == LIST) as bookie:
+        register = BookieRegister(cast("Any", Store()), run, Journal(run), FACTS)
+        for shard in shards:
+            stages.ask_lists(1, register.directory(1), shard)
+    said = {row["ledger_id"]: row["status"] for row in evidence_of(run) if row["ledger_id"]}
+    waited, rest = ["timed_out"] * 2, ["unsupported"] * 4
+    assert dict(zip(ids, waited + rest, strict=True)) == said
 
 
 def test_a_bookie_that_refuses_a_list_answers_each_question_once() -> None:
