@@ -877,8 +877,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "nobody accounts for the ledgers",
         ACCOUNTING,
         "run:conclude",
-        "run.scan('evidence/listing', LISTING), verdicts",
-        "verdicts, verdicts",
+        "account(run.scan('evidence/listing', LISTING), verdicts)",
+        "account(verdicts, verdicts)",
         ("test_ledgers_and_verdicts_must_add_up",),
     ),
     Mutant(
