@@ -565,9 +565,11 @@ def _reads_after(count: AgeCount, answered: int) -> BookieReads | None:
     """Return the reads with those of this run; None if its arc does not count.
 
     `answered`: how many of its reads were. The count has the places of the others, if they are few.
+    More may be answered than planned: copies of carried ledgers are drawn before the first look,
+    which may find that they were moved.
     """
     planned, unanswered = count.planned_copies(), count.unanswered
-    if answered >= planned:
+    if answered >= planned and not unanswered:
         return count.after
     is_each_known = answered + len(unanswered) >= planned
     if not is_each_known or answered < planned * ANSWERED_SHARE_MIN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -225,11 +225,13 @@ def verify(
     tmp_path: Path,
     statuses: Mapping[int, ReadStatus],
     bookie: BookieRecord | None = None,
+    more: Sequence[EntryRead] = (),
     **changes: Any,
 ) -> Verification:
     """Return the verification of a run that read half of 20 entries on b1.
 
-    `statuses`: the reads that did not bring the entry. `changes` of run.json.
+    `statuses`: the reads that did not bring the entry. `more` reads of other copies. `changes` of
+    run.json.
     """
     run = place(str(tmp_path))
     shape = ledger("e1 w1 a1 0:[b1] closed 19")
@@ -239,7 +241,7 @@ def verify(
         EntryRead("b1", 7, entry, 1, 0, statuses.get(place_of, ReadStatus.PRESENT), is_spot=True)
         for place_of, (_, entry) in enumerate(spot_copies(shape, 7, STARTS, {"b1": HALF}))
     ]
-    run.write_table("evidence/reads", table(READS, map(read_row, read)), "spots")
+    run.write_table("evidence/reads", table(READS, map(read_row, [*read, *more])), "spots")
     plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF}, way=MIXED)
     terms = Terms(NOW, 0, 16, 3, spot_reads=10)
     about = About("run", moment(NOW), FACTS, terms, "warning", False, reading=plan)
@@ -274,6 +276,16 @@ def test_an_arc_counts_without_the_reads_that_were_not_answered(
     assert reads_before(found) == {"b1": BEFORE.with_arc(HALF, NOW, PERIOD, at)}
     assert row.counts is not None and VerifiedBy.READS is row.verified_by
     assert (row.counts.within_day, row.counts.never) == ((20, 0) if counts else (19, 1))
+
+
+def test_a_read_of_a_copy_that_was_moved_does_not_stand_for_an_unanswered_one(
+    tmp_path: Path,
+) -> None:
+    """The copy was drawn by the metadata before the first look, which did not find it there."""
+    moved = EntryRead("b1", 7, 99, 1, 0, ReadStatus.PRESENT, is_spot=True)
+    (row,) = verify(tmp_path, {3: ReadStatus.TIMED_OUT}, more=[moved]).bookies
+    assert row.counts is not None
+    assert (19, 1) == (row.counts.within_day, row.counts.never)
 
 
 def test_an_arc_does_not_count_if_few_of_its_reads_were_answered(tmp_path: Path) -> None:
