@@ -95,6 +95,7 @@ class Audit(Looks):
         result = self.journal.run_once(LISTED, self._write_listing, ledger_ids)
         self.relisting.began_at_ms = result["began_at_ms"]
         if self.carrying is not None:
+            self.hours.await_open("load")  # copies of carried ledgers are read
             self.journal.run_once(SCRUBBED, self.scrub_reports.ask)
             scrubbed = self.scrub_reports.ledgers()
             chosen = self.journal.run_once(CHOSEN, self.carrying.choose, scrubbed)

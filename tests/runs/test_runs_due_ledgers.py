@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,17 +25,19 @@ from auditor.commands.status import status
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
+from auditor.evidence.journal import StageResult
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.model.finding import Kind
 from auditor.model.scrub import Candidate, ScrubPass, ScrubReport, Suspicion
+from auditor.run.open_hours import OpenHours
 from auditor.run.pipeline import Audit
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import StopRequest
 from auditor.summary.due_ledgers import Rotation
 from auditor.summary.reading_plan import milliseconds
-from auditor.telemetry.progress import Silent
+from auditor.telemetry.progress import Progress, Silent
 
 LEDGERS = range(1, 201)
 PERIOD_HOURS = 8
@@ -305,6 +308,41 @@ def test_runs_with_a_period_read_every_copy_within_the_other_period(hours: Hours
         assert len(copies_read(outcome)) == reads
         assert outcome.summary["requests"]["bookie_requests"] <= 3 * len(asked(outcome)) + reads + 8
     assert COPIES == len(read)
+
+
+def test_copies_of_carried_ledgers_are_read_within_the_window(
+    hours: Hours, cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the window closes while ledgers are listed."""
+    settings = {"verify_within": "1h", "verify_bytes_per_second": "10MiB", "within": "60h"}
+    hours.run(0, **settings)
+    at, requests = [datetime(2026, 11, 24, 2, tzinfo=UTC)], list[int]()
+    write_listing, hours_of = Audit._write_listing, OpenHours.of
+
+    def count_requests() -> None:
+        names = ("b1", "b2", "b3", "b4")
+        requests.append(sum(cluster.bookie(name).operations.total() for name in names))
+
+    class Naps(StopRequest):
+        def wait(self, seconds: float) -> None:
+            count_requests()
+            at[0] += timedelta(seconds=seconds)
+
+    def until_five(audit: Audit, ids: None) -> StageResult:
+        made = write_listing(audit, ids)
+        at[0] = at[0].replace(hour=5)
+        count_requests()
+        return made
+
+    def simulated(context: Context, progress: Progress) -> OpenHours:
+        return replace(hours_of(context, progress), now=lambda: at[0], stop=Naps())
+
+    monkeypatch.setattr(Audit, "_write_listing", until_five)
+    monkeypatch.setattr(OpenHours, "of", simulated)
+    found = hours.run(1, window="01:00-05:00 UTC", **settings)
+    assert len(requests) > 20 * 60
+    assert {requests[0]} == set(requests)
+    assert len(copies_read(found)) > 1_000
 
 
 def test_what_runs_with_a_period_do_not_read_in_time_is_overdue(hours: Hours) -> None:
