@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +30,7 @@ from auditor.model.availability import ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.stages.asking import WANTED
+from auditor.stages.local import QUESTIONS_AT_ONCE
 from auditor.stages.selection import first_asked
 from auditor.summary.due_copies import Due
 from auditor.summary.reading_plan import ReadingPlan
@@ -36,6 +38,8 @@ from auditor.summary.verification import SAYS_OF_ENTRY
 
 Reader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Reads entries: a batch of COUNTED_READS rows for each batch of WANTED rows."""
+RECORDS_AT_ONCE = 1_000
+"""Ledgers that are values at a time. Most have a kilobyte, and those with many segments more."""
 _COLUMNS = [*TESTED_COLUMNS, "digest_type", "length_bytes"]
 
 
@@ -82,23 +86,33 @@ def draw_copies(
 ) -> Iterator[pa.RecordBatch]:
     """Yield WANTED rows for the copies of these ledgers in the arcs, all of a ledger in one batch.
 
-    Sets the lengths of the ledgers of which the last entry is read. `base` has their metadata.
-    Costs a scan of it, and some operations on whole columns.
+    A batch has QUESTIONS_AT_ONCE rows, and those of its last ledger may be more. Sets the lengths
+    of the ledgers of which the last entry is read. `base` has their metadata. Costs a scan of it,
+    and some operations on whole columns.
     """
     tests = ListTests(plan.starts, {bookie: Density(arc) for bookie, arc in arcs.items()})
+    rows: list[Row] = []
     for batch in base.stream("evidence/ledgers", LEDGERS, _COLUMNS):
         mine = rows_of(batch, pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
         records = pa.StructArray.from_arrays(mine.columns, names=_COLUMNS)
         chosen = np.flatnonzero(may_have_reads(records, tests))
-        rows: list[Row] = []
-        found: list[_Record] = records.take(pa.array(chosen)).to_pylist()
-        for record in found:
+        for record in _records_at(records, chosen):
             wanted, last = list(_wanted(record, tests)), record["last_entry_id"]
             rows += wanted
             if any(row[2] == last for row in wanted):
                 lengths[record["ledger_id"]] = last, record["length_bytes"]
-        if rows:
-            yield table(WANTED, rows)
+            if len(rows) >= QUESTIONS_AT_ONCE:
+                yield table(WANTED, rows)
+                rows = []
+    if rows:
+        yield table(WANTED, rows)
+
+
+def _records_at(records: pa.StructArray, places: npt.NDArray[np.int64]) -> Iterator[_Record]:
+    """Yield the records at these places."""
+    for start in range(0, len(places), RECORDS_AT_ONCE):
+        some = records.take(pa.array(places[start : start + RECORDS_AT_ONCE]))
+        yield from some.to_pylist()
 
 
 def _wanted(record: _Record, tests: ListTests) -> Iterator[Row]:

@@ -42,6 +42,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.run import carried_reads
 from auditor.run.carried_reads import arcs_of, copies_read_before
 from auditor.run.carrying import Carrying, arcs_in
 from auditor.sandbox.cluster import ledger
@@ -136,6 +137,8 @@ class Case:
     base_about: About = KNOWN_COOKIES
     scrubbed: tuple[int, ...] = ()
     wanted: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    """How many reads were given at once."""
     said_of: dict[int, ReadStatus] = field(default_factory=dict)
     length_of: dict[tuple[int, int], int] = field(default_factory=dict)
     before: list[BookieRecord] = field(default_factory=lambda: bookies("b1", "b2", "b3"))
@@ -180,6 +183,7 @@ class Case:
         """Answer each read as `refused_reads` says, by ledger."""
         for batch in wanted:
             self.wanted += batch.to_pylist()
+            self.batches.append(batch.num_rows)
             yield table(
                 COUNTED_READS,
                 [
@@ -241,6 +245,18 @@ def test_the_copies_of_carried_ledgers_are_read_whose_place_is_in_the_arc(case: 
         (row["bookie_id"], row["ledger_id"], row["entry_id"]) for row in rows
     }
     assert frozenset() == copies_read_before(case.run)
+
+
+def test_a_bounded_number_of_copies_is_read_at_once(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a ledger together, of which there are 20 here. All are read."""
+    monkeypatch.setattr(carried_reads, "QUESTIONS_AT_ONCE", 50)
+    monkeypatch.setattr(carried_reads, "RECORDS_AT_ONCE", 5)
+    case.about = READING
+    case.choose()
+    assert EVERY_COPY == wanted_of(case)
+    assert [60, 60, 60, 60] == case.batches
 
 
 def test_the_share_that_is_read_is_that_of_the_lists_that_are_asked_for(case: Case) -> None:
