@@ -89,5 +89,6 @@ class Ahead:
         if self._at_work is not None:
             thread, _ = self._at_work
             self.stop.abandon(thread)
-            thread.join(ENDS_S)
+            if thread.ident is not None:  # this host let it start
+                thread.join(ENDS_S)
             self._at_work = None

@@ -119,12 +119,12 @@ class Looks:
                     f"{part}: lists", self._ask_lists, shard, addresses, request, following
                 )
                 self.hours.progress.silent(self.bookies.silent_so_far())
-                is_read = self._await_metadata(following, len(addresses.addresses), ledgers)
+                self._await_metadata(following, len(addresses.addresses), ledgers)
                 if tests is not None:
                     self.journal.run_once(
                         f"{part}: spot reads", self._test, addresses, shard, tests
                     )
-                asked = self._ask_ahead(following, is_begun=is_read)
+                asked = self._ask_ahead(following)
                 self.hours.progress.stage("judge", ledgers=ledgers)
                 self.judgings.judge(1, shard)
                 if self.judgings.count_left_by_latest(Todo.EVIDENCE):
@@ -158,29 +158,24 @@ class Looks:
 
     def _await_metadata(
         self, shard: Shard | None, bookies: int, ledgers: LedgersDone | None
-    ) -> bool:
-        """Wait for the metadata of a shard if it is read ahead. Return whether it was."""
+    ) -> None:
+        """Wait for the metadata of a shard if it is read ahead."""
         if shard is None or self.ahead is None or not self.ahead.is_at_work:
-            return False
+            return
         self.hours.progress.stage("load", ledgers=ledgers)
         self.journal.run_once(f"{_part_of(shard)}: metadata", self.ahead.hand_over)
         self.hours.progress.stage("ask", bookies, ledgers)
-        return True
 
-    def _ask_ahead(
-        self, shard: Shard | None, *, is_begun: bool
-    ) -> tuple[Directory, ListRequest] | None:
-        """Begin to ask for the lists of a shard ahead, if its metadata is there. Return whom it
+    def _ask_ahead(self, shard: Shard | None) -> tuple[Directory, ListRequest] | None:
+        """Begin to ask for the lists of a shard ahead, if its metadata was read. Return whom it
         asks and what.
 
-        A shard that has begun is finished, even outside the window.
+        A shard whose metadata was read has begun, and is finished even outside the window.
         """
         if shard is None or self.ahead is None or not self.stages.may_ask_ahead():
             return None
         part = _part_of(shard)
         if not self.journal.has(f"{part}: metadata") or self.journal.has(f"{part}: lists"):
-            return None
-        if not is_begun and not self.hours.is_open():
             return None
         addresses = self.bookies.directory(1)
         request = self.stages.asking(1, addresses, shard)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,30 @@ def test_a_shard_whose_metadata_was_read_ahead_is_finished_outside_the_window(
     at_the_beginning, *by_shard = waited[:4]
     assert ("load", 0) == at_the_beginning
     assert [("load", 0), ("load", 2), ("load", 2)] == by_shard
+
+
+def test_a_resumed_run_finishes_a_shard_whose_metadata_was_read_outside_the_window(
+    cluster: SandboxCluster,
+    alone: Outcome,
+    talks: Talks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It has begun, in whichever process that was."""
+
+    def fail(asked: str) -> None:
+        if asked == LISTS[0]:
+            raise StoreUnavailable("ZooKeeper went away")
+
+    talks.on_ahead = fail
+    failed = audited(cluster, tmp_path)
+    assert failed.run_dir is not None
+    talks.on_ahead = lambda _: None
+    talks.ahead.clear()
+    monkeypatch.setattr(OpenHours, "is_open", lambda _: False)
+    resumed = accounted(audited(cluster, tmp_path, resume=failed.run_dir.name.removeprefix("run-")))
+    assert [LISTS[0]] == talks.ahead
+    assert said(alone) == said(resumed)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +286,20 @@ def test_at_most_one_request_is_ahead(tmp_path: Path):
     ahead.hand_over()
     assert "" == ahead.journal.apart
     ahead.finish()
+
+
+def test_a_thread_that_this_host_does_not_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    """What failed is said: no second error covers it."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    ahead = Ahead(Pauses(), Journal(None), lambda _: None)  # type: ignore[arg-type]
+    request: Any = type("Unasked", (), {"table": "evidence/x", "ask": lambda: None})
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"), closing(ahead):
+        ahead.begin(request)
+    assert not ahead.is_at_work
 
 
 def test_the_tasks_of_a_request_count_while_it_is_awaited():

@@ -162,6 +162,54 @@ def test_a_jvm_that_answers_nothing_does_not_hold_up_a_signal_or_the_bound(
         hung.wakes.set()
 
 
+class Grouped(Context):
+    """A Spark that records which groups of jobs were begun, and which were cancelled."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.cancelled: list[str] = []
+
+    def setJobGroup(self, group: str, *_: object, **__: object) -> None:
+        self.begun.append(group)
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.cancelled.append(group)
+
+
+def test_a_job_that_is_given_up_leaves_that_of_another_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark cancels all jobs of a group: each job has one of its own."""
+    monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
+    monkeypatch.setattr(jobs, "_CANCEL_S", 0.01)
+    context, stop = Grouped(), StopRequest()
+    spark = SimpleNamespace(sparkContext=context)
+    has_begun, may_end = Event(), Event()
+
+    def wait() -> bool:
+        has_begun.set()
+        return may_end.wait(STALL_MAX_S)
+
+    def give_up() -> bool:
+        stop._remember(signal.SIGTERM, None)
+        return wait()
+
+    other = Thread(
+        target=lambda: jobs.run_job(spark, StopRequest(), wait, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
+    )
+    other.start()
+    try:
+        assert has_begun.wait(STALL_MAX_S)
+        with pytest.raises(Interrupted):
+            jobs.run_job(spark, stop, give_up, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
+    finally:
+        may_end.set()
+        other.join()
+    theirs, ours = context.begun
+    assert theirs != ours
+    assert [ours] == context.cancelled
+
+
 class Captured(Exception):
     """What Spark captured of Java: it asks the JVM for its text."""
 
