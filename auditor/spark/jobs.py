@@ -174,9 +174,13 @@ def _watch(
 
 
 def renew_workers(spark: SparkSession) -> None:
-    """Make later jobs start new Python workers: Spark tells workers apart by their environment."""
-    environment = spark.sparkContext.environment
-    environment[_WORKERS] = str(int(environment.get(_WORKERS, "0")) + 1)
+    """Make later jobs start new Python workers: Spark tells workers apart by their environment.
+
+    Another thread may pass the environment of now to its own job.
+    """
+    context = spark.sparkContext
+    generation = int(context.environment.get(_WORKERS, "0")) + 1
+    context.environment = {**context.environment, _WORKERS: str(generation)}
 
 
 _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from threading import Event, Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -208,6 +209,20 @@ def test_a_job_that_is_given_up_leaves_that_of_another_thread(
     theirs, ours = context.begun
     assert theirs != ours
     assert [ours] == context.cancelled
+
+
+def test_new_workers_have_another_environment_and_that_of_a_job_in_another_thread_stays():
+    """PySpark passes the environment on key by key: a key more meanwhile would be an error."""
+    context: Any = SimpleNamespace(environment={"A": "1"})
+    spark: Any = SimpleNamespace(sparkContext=context)
+    passed = [iter(context.environment)]
+    for generation in ("1", "2"):
+        jobs.renew_workers(spark)
+        assert [generation] == [
+            context.environment[key] for key in context.environment.keys() - "A"
+        ]
+        passed.append(iter(context.environment))
+    assert [1, 2, 2] == [len(list(keys)) for keys in passed]
 
 
 class Captured(Exception):
