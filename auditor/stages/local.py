@@ -5,7 +5,8 @@ are judged in a child process (`auditor.judging.judge`): a ledger that ends the 
 end the run.
 
 Children are forked only in the main thread. Python destroys the other threads' data in a child, and
-py4j would then end the connection to the JVM that such a thread owned, which the parent shares.
+py4j would then end a connection to the JVM that such a thread owned, which the parent shares. A
+thread that works ahead of this one therefore holds its own (`private_spark.own_connection`).
 """
 
 from __future__ import annotations

@@ -485,8 +485,8 @@ class Stages:
         return self.ledgers_max if self._may_work_here() else 0
 
     def _may_work_here(self) -> bool:
-        """Return whether this process may judge. Children are forked only in the main thread:
-        py4j ends the connection to the JVM that another thread owned.
+        """Return whether this process may judge. Children are forked only in the main thread: one
+        forked elsewhere would end the main thread's connection to the JVM.
         """
         return self.suspects_max > 0 and current_thread() is main_thread()
 
