@@ -109,7 +109,7 @@ class ShardFiles:
         for file in files:
             rows = self._held.get(file)
             if rows is None:
-                rows = self.run.scan(file, schema).table_within(left, schema.names)
+                rows = self.run.scan(file, schema).whole_within(left)
             if rows is None or rows.nbytes > left:
                 self._too_large.update(files)
                 return None

@@ -84,6 +84,22 @@ class TableScan:
                 batches, pa.schema([self.rows.schema.field(name) for name in columns])
             )
 
+    def whole_within(self, bytes_max: int) -> pa.Table | None:
+        """Return all rows with all columns; None if they have more than `bytes_max` bytes.
+
+        Holds one row group more than that: a scan that reads ahead holds hundreds of MiB of them,
+        where ledgers have kilobytes of custom metadata.
+        """
+        groups, size_bytes = [], 0
+        with file_errors(f"read {self.name}"):
+            for fragment in self.rows.get_fragments():
+                for group in fragment.split_by_row_group() if is_parquet(fragment) else [fragment]:
+                    groups.append(group.to_table(schema=self.rows.schema))
+                    size_bytes += groups[-1].nbytes
+                    if size_bytes > bytes_max:
+                        return None
+            return pa.concat_tables(groups) if groups else self.rows.schema.empty_table()
+
     def batches(
         self, columns: Sequence[str], keep: ds.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:

@@ -172,6 +172,43 @@ def test_files_of_too_many_bytes_are_not_held(
     assert [10, 15] == scanned_by(files, HIGH, 10, 15)
 
 
+class RowGroup:
+    """A part of a file, and how many of these were decoded."""
+
+    schema = ROWS
+    decoded = 0
+
+    def get_fragments(self) -> list[RowGroup]:
+        return [self] * 50
+
+    def to_table(self, schema: pa.Schema) -> pa.Table:
+        self.decoded += 1
+        return rows_of(*range(1_000)).cast(schema)
+
+
+def test_no_more_is_decoded_of_a_file_that_is_too_large() -> None:
+    """Ledgers may have kilobytes of custom metadata: their row groups are not read ahead."""
+    size = rows_of(*range(1_000)).nbytes
+    for groups in (0, 1, 7):
+        rows = RowGroup()
+        assert TableScan("a file", rows).whole_within(groups * size) is None
+        assert groups + 1 == rows.decoded
+    found = TableScan("a file", RowGroup()).whole_within(50 * size)
+    assert found is not None
+    assert 50_000 == found.num_rows
+
+
+def test_a_file_is_decoded_whole_a_row_group_at_a_time(tmp_path: Path) -> None:
+    """It has the columns of the schema, also those that an earlier version did not write."""
+    pq.write_table(rows_of(*range(1_000)), tmp_path / "one.parquet", row_group_size=100)
+    schema = ROWS.append(pa.field("look", pa.int32()))
+    rows = place(str(tmp_path)).scan("one.parquet", schema).whole_within(2**20)
+    assert rows is not None
+    assert schema.names == rows.schema.names
+    assert list(range(1_000)) == rows["ledger_id"].to_pylist()
+    assert 1_000 == rows["look"].null_count
+
+
 def test_a_file_that_does_not_say_its_bounds_may_have_any_row(tmp_path: Path) -> None:
     """Another writer may leave out the statistics. A missed row would be a missed loss."""
     file = tmp_path / "plain.parquet"
