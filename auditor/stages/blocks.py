@@ -1,9 +1,10 @@
 """Questions and answers about clear ledgers in blocks: a row for thousands of them.
 
 What bookies should list of a clear ledger follows from its metadata (docs/decisions/0062). This
-process makes the questions about the clear ledgers of a shard in columns. Spark moves a row for
-each block to the bookie's lane, and a row for the answers that came as expected back. They are
-unpacked here before they become evidence, where each answer has a row.
+process makes the questions about the clear ledgers of a shard in columns. The executor, which is
+Spark or this process, moves a row for each block to the bookie's lane, and a row for the answers
+that came as expected back. They are unpacked here before they become evidence, where each answer
+has a row.
 """
 
 from __future__ import annotations

@@ -168,6 +168,9 @@ the suspects that this process takes, and a Spark job reads all tables of the sh
 READS_IN_PROCESS_MAX = 50_000
 """This process makes at most this many of the reads of a shard that test lists. Each takes 50 µs. A
 Spark job starts a task for each bookie, which takes longer than all its reads."""
+SINGLY_MAX = 1_000
+"""This process asks about at most so many ledgers of a first look one by one. In blocks each takes
+some 30 µs less: that of a thousand is not worth another way."""
 NO_WANTED = pa.RecordBatch.from_pylist([], schema=WANTED)
 NO_QUESTIONS = pa.RecordBatch.from_pylist([], schema=QUESTIONS)
 
@@ -311,7 +314,7 @@ class Stages:
         which = Ledgers(look, shard, judging, Todo.LISTS)
         by = asker = self._executor(which)
         rows = by.rows(directory.greetings())
-        if which.are_all and by is not self.local:
+        if which.are_all and (by is not self.local or self._asks_in_blocks(directory)):
             blocks, which = self._blocks(shard)
             rows = by.union(rows, by.rows(blocks))
             asker = self._executor(which) if which.named else by
@@ -330,6 +333,12 @@ class Stages:
             lambda: by.pack_answers(asked, name),
             lambda: by.write_answers(asked, name),
         )
+
+    def _asks_in_blocks(self, directory: Directory) -> bool:
+        """Return whether this process asks about clear ledgers in blocks: about many, and where
+        lanes take blocks.
+        """
+        return not directory.needs_expected_lists and self.suspects.count_listed() > SINGLY_MAX
 
     def _blocks(self, shard: Shard) -> tuple[pa.RecordBatch, Ledgers]:
         """Return QUESTIONS rows about the clear ledgers of a shard, in blocks, and its other

@@ -112,6 +112,15 @@ def test_each_pair_is_asked_once_a_look(cluster: SandboxCluster):
     assert [0, 0, 0] == [cluster.listener(bookie).connections_made for bookie in ("b3", "b4", "b5")]
 
 
+def test_any_number_of_ledgers_is_asked_about_one_by_one(
+    cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
+):
+    """A lane that does not wait for the whole time-out takes no block."""
+    few = audit_ledgers(cluster, [SOUND, LACKING]).verdicts
+    monkeypatch.setattr("auditor.stages.stages.SINGLY_MAX", 0)
+    assert few == audit_ledgers(cluster, [SOUND, LACKING]).verdicts
+
+
 def test_a_sound_ledger_is_settled_without_a_pause(cluster: SandboxCluster):
     """Only a suspect waits for a second look."""
     assert [] == audit_ledgers(cluster, [SOUND]).pauses_s

@@ -35,6 +35,7 @@ from auditor.run.bookie_register import BookieRegister
 from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages import asking, blocks
+from auditor.stages import stages as stages_module
 from auditor.stages.asking import LANE_ANSWERS, PACED_ANSWERS, QUESTIONS, Directory, list_asker
 from auditor.stages.blocks import list_blocks, pack_questions, unpack_answers, unpack_questions
 from auditor.stages.local import LocalExecutor
@@ -430,15 +431,23 @@ def evidence_of(run: Place) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("suspects_max", [0, 1, 1_000])
 def test_the_evidence_is_the_same_whoever_takes_the_first_look(
-    suspects_max: int, tmp_path: Path
+    suspects_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of clear ledgers and others, whole and striped, on bookies that hold them and that do not.
-    Others are asked about by this process if they are few, and it may work.
+    Others are asked about by this process if they are few, and it may work. It asks about few
+    ledgers one by one, and about many in blocks.
     """
+    packed: list[int] = []
+    pack = stages_module.pack_questions
+    monkeypatch.setattr(
+        stages_module, "pack_questions", lambda block: (packed.append(len(block)), pack(block))[1]
+    )
     shapes = ("e2 w2 a2 0:[b1 b2] closed 4", "e3 w2 a2 0:[b2 b1 gone] closed 5", *UNCLEAR)
     records = [record(number, shapes[number % len(shapes)]) for number in range(10, 60)]
     asked, found = [], []
-    for number, elsewhere in enumerate((False, True)):
+    ways = ((False, 50), (False, 49), (True, 50))
+    for number, (elsewhere, singly_max) in enumerate(ways):
+        monkeypatch.setattr(stages_module, "SINGLY_MAX", singly_max)
         run = place(str(tmp_path / str(number)))
         run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "first")
         run.write_table("evidence/listing", pa.table({"ledger_id": range(10, 60)}), "first")
@@ -452,8 +461,10 @@ def test_the_evidence_is_the_same_whoever_takes_the_first_look(
         found.append(evidence_of(run))
         assert {"evidence/answers/look-01-shard-0007.parquet"} == run.files_in("evidence/answers")
         assert set() == run.files_in("steps")
-    assert asked[0] == asked[1]
-    assert found[0] == found[1]
+        assert (number > 0) is bool(packed)
+        packed.clear()
+    assert asked[0] == asked[1] == asked[2]
+    assert found[0] == found[1] == found[2]
     assert {15, 55} <= {row["ledger_id"] for row in found[1]} <= {None, *range(15, 56)}
     assert {True, False} == {row["is_as_expected"] for row in found[1]}
 
