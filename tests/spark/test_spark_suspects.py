@@ -48,14 +48,15 @@ CUTS = (
     "look 1 shard 0: metadata",
     "look 1 shard 0: lists",
     "steps/look-1-judging-0",
-    "look 1: reads of judging 0",
+    "look 1: reads of judging ",
     "steps/look-1-judging-3",
     "look 2 shard 0: metadata",
     "steps/look-2-judging-1",
     "look 2 shard 1: lists",
     "look 3 shard 0: metadata",
 )
-"""Stages after which a run is interrupted, before they are in its journal."""
+"""How the stages begin after which a run is interrupted, before they are in its journal. Where the
+driver counts answers, the first judging that wants reads has another number than elsewhere."""
 
 
 @pytest.fixture(scope="module")
@@ -265,8 +266,9 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     ) -> Any:
         def work_and_die(*args: Any, **options: Any) -> Any:
             result = work(*args, **options)
-            if stage in left:
-                left.remove(stage)
+            begun = [cut for cut in left if stage.startswith(cut)]
+            if begun:
+                left.remove(begun[0])
                 raise CutDown(stage)
             return result
 
