@@ -77,7 +77,7 @@ class Looks:
         self.read_named(shards)
         self.read_more_in_doubt(shards)
         self.take_further(shards)
-        self.stages.suspects.release()
+        self.stages.release()
 
     def take_listing(self, ids: Sequence[int]) -> None:
         """Write the ids of the ledgers to look at."""

@@ -30,6 +30,11 @@ class KeptRows:
     _rows: dict[str, tuple[set[str], pa.Table]] = field(default_factory=dict)
     """By table the files that were read, and their rows."""
 
+    def release(self) -> None:
+        """Keep no rows any more, until they are asked for again."""
+        self._ids = self._ids[:0].copy()
+        self._rows = {}
+
     def of(self, name: str, schema: pa.Schema, shard: Shard, ids: pa.Array) -> pa.Table | None:
         """Return the rows of a table about these ledgers of a shard, ascending ids.
 
@@ -46,7 +51,7 @@ class KeptRows:
             scan = self.files.scan_files(name, schema, new)
             more = scan.table_within(max(0, left), schema.names, are_of(self._ids))
             if more is None:
-                self._ids, self._rows = self._ids[:0], {}
+                self.release()
                 return None
             rows = pa.concat_tables([rows, more])
             self._rows[name] = (known.union(new), rows)

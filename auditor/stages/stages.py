@@ -221,6 +221,11 @@ class Stages:
     ledgers_max: int
     judging: JudgingLimits = field(default_factory=JudgingLimits)
 
+    def release(self) -> None:
+        """Hold no evidence in memory any more, until it is read again."""
+        self.suspects.release()
+        self.local.kept.release()
+
     def list_ledgers(
         self,
         portions: Sequence[ListingPartition],

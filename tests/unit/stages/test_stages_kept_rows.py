@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,12 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.shard_files import ShardFiles
 from auditor.evidence.table_scan import TableScan, are_of
 from auditor.stages.kept_rows import KeptRows
+from auditor.stages.local import LocalExecutor
+from auditor.stages.selection import Suspects
+from auditor.stages.stages import Stages
+from auditor.stop import StopRequest
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 ROWS = pa.schema([("ledger_id", pa.int64()), ("word", pa.string())])
 NAMES = ("evidence/answers", "evidence/reads")
@@ -30,6 +37,20 @@ def run(tmp_path: Path) -> Place:
         write(directory, name, "low", *range(50))
         write(directory, name, "high", *range(50, 100))
     return directory
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the files that are decoded whole."""
+    found: list[str] = []
+    whole = TableScan.whole_within
+
+    def recorded(scan: TableScan, bytes_max: int) -> pa.Table | None:
+        found.extend(Path(part.path).stem for part in scan.rows.get_fragments())
+        return whole(scan, bytes_max)
+
+    monkeypatch.setattr(TableScan, "whole_within", recorded)
+    return found
 
 
 def sorted_rows(rows: pa.Table | None) -> list[tuple[int, str]]:
@@ -89,3 +110,19 @@ def test_what_takes_too_much_memory_is_not_kept(
 def test_a_table_without_files_is_not_kept(run: Place) -> None:
     """Whoever reads it learns whether it was lost."""
     assert KeptRows(ShardFiles(run)).of("evidence/lost", ROWS, EVERYTHING, pa.array([1])) is None
+
+
+def test_no_evidence_is_held_after_the_last_look(run: Place, read: list[str]) -> None:
+    """Neither the rows of suspects nor those of a shard: the end of a run needs the memory."""
+    suspects = Suspects(run)
+    local = LocalExecutor(StopRequest(), run, suspects, cast(StoreAddress, None), ReadCounts())
+    nothing = cast(Any, None)
+    stages = Stages(nothing, local, suspects, nothing, nothing, nothing, 0, 0)
+    ids, shard = pa.array([3, 60]), Shard(0, 0, 99)
+    for _ in range(2):
+        local.kept.of(NAMES[0], ROWS, shard, ids)
+        suspects.files.scan(NAMES[0], ROWS, shard)
+        assert ["high", "low"] == read
+    stages.release()
+    local.kept.of(NAMES[0], ROWS, shard, ids)
+    assert ["high", "low"] * 2 == read
