@@ -149,8 +149,8 @@ SAMPLED_OF_RANGE = 1_000
 def id_ranges(ids: TableScan, ledgers_max: int) -> list[Shard]:
     """Return ranges that cover all ledger ids, each with about `ledgers_max` of a table's rows.
 
-    They are chosen by a sample: the ids come in any order, and some may occur twice. Holds the
-    sample alone. Costs a scan of the ids.
+    They are chosen by a sample: the ids come in any order, and some may occur twice or be null.
+    Holds the sample alone. Costs a scan of the ids.
     """
     ranges = -(-ids.count() // ledgers_max)
     if ranges < 2:
@@ -158,12 +158,12 @@ def id_ranges(ids: TableScan, ledgers_max: int) -> list[Shard]:
     step = max(1, ledgers_max // SAMPLED_OF_RANGE)
     parts, seen = [], 0
     for batch in ids.batches(["ledger_id"]):
-        # A copy: a slice would keep the ids of the whole batch.
-        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step].copy())
-        seen += len(batch)
+        some = batch["ledger_id"].drop_null().to_numpy()
+        parts.append(some[-seen % step :: step].copy())  # a slice would keep the whole batch
+        seen += len(some)
     sample = distinct_numbers(np.concatenate(parts))
     places = (len(sample) * number // ranges for number in range(1, ranges))
-    ends = sorted({int(sample[at]) for at in places} - {0})
+    ends = sorted({int(sample[at]) for at in places if len(sample)} - {0})
     firsts, lasts = [0, *ends], [*(end - 1 for end in ends), LEDGER_ID_MAX]
     return [
         Shard(number, first, last)

@@ -15,6 +15,8 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.summary.counts import LEDGERS_NAMED_MAX, account
 
+COLUMN = pa.schema([("ledger_id", pa.int64())])
+
 
 def column(*ids: int) -> TableScan:
     """Return ids as a table in two chunks, like a table of several files."""
@@ -97,11 +99,34 @@ def test_it_adds_up_exactly_when_both_are_the_same_set(seed: int):
         assert not right, f"seed {seed}: {listed} {judged}"
 
 
-def test_a_row_without_an_id_does_not_go_unnoticed():
+@pytest.mark.parametrize(
+    ("listed", "judged", "counts"),
+    [
+        ((1, 2), (1, None, 2), r"\[2, 2\] ids were found in \[2, 3\]"),
+        ((1, 2, 3, None), (1, 2, 3), r"\[3, 3\] ids were found in \[4, 3\]"),
+        ((None, None), (None,), r"\[0, 0\] ids were found in \[2, 1\]"),
+    ],
+)
+@pytest.mark.parametrize("is_in_files", [True, False])
+def test_a_row_without_an_id_does_not_go_unnoticed(
+    *,
+    listed: tuple[int | None, ...],
+    judged: tuple[int | None, ...],
+    counts: str,
+    is_in_files: bool,
+    tmp_path: Path,
+):
     """No range has it."""
-    with pytest.raises(AccountingError, match=r"\[2, 2\] ids were found in \[2, 3\] rows"):
-        rows = pa.table({"ledger_id": pa.array([1, None, 2], pa.int64())})
-        account(column(1, 2), scan_rows(rows))
+    tables = [
+        pa.table({"ledger_id": pa.array(rows, pa.int64())}, COLUMN) for rows in (listed, judged)
+    ]
+    run, scans = place(str(tmp_path)), [scan_rows(rows) for rows in tables]
+    if is_in_files:
+        for number, rows in enumerate(tables):
+            run.write_table(f"t{number}", rows, "one")
+        scans = [run.scan(f"t{number}", COLUMN) for number in range(2)]
+    with pytest.raises(AccountingError, match=f"{counts} rows"):
+        account(*scans)
 
 
 def test_memory_does_not_grow_with_the_ledgers(
@@ -123,6 +148,5 @@ def test_memory_does_not_grow_with_the_ledgers(
         return rows
 
     monkeypatch.setattr(TableScan, "table_within", counted)
-    schema = pa.schema([("ledger_id", pa.int64())])
-    assert files * 10_000 == account(run.scan("listing", schema), run.scan("verdicts", schema))
+    assert files * 10_000 == account(run.scan("listing", COLUMN), run.scan("verdicts", COLUMN))
     assert files * 10_000 * 2 == sum(read) and max(read) <= 1.1 * at_once
