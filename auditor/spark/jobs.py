@@ -28,7 +28,7 @@ from auditor.errors import (
     StoreUnavailable,
     WorkerDied,
 )
-from auditor.local_faults import UNWRITABLE, local_fault_in
+from auditor.local_faults import UNWRITABLE, exhaustion, local_fault_in
 from auditor.spark.private_spark import own_connection
 from auditor.stop import Interrupted, StopRequest
 
@@ -92,7 +92,11 @@ def run_job(
     outcome: list[T] = []
     failure: list[BaseException] = []
     group = f"{JOB_GROUP}-{next(_NUMBERS)}"
-    _held = own_connection(spark)
+    try:
+        _held = own_connection(spark)
+    except (Py4JError, OSError) as error:
+        stop.check()
+        raise _ours(error) from error
 
     def work() -> None:
         spark.sparkContext.setJobGroup(group, "audit", interruptOnCancel=True)
@@ -212,7 +216,9 @@ def _ours(failure: BaseException) -> AuditorError:
 
     Spark's own exceptions cannot be read once the session has ended.
     """
-    if isinstance(failure, OSError) or has_jvm_ended(failure):
+    if isinstance(failure, OSError):
+        return exhaustion(failure) or SparkUnavailable(JVM_GONE)
+    if has_jvm_ended(failure):
         return SparkUnavailable(JVM_GONE)
     text = str(failure)
     limited = _LOCAL_FAULT.search(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -249,6 +250,32 @@ def test_a_jvm_that_is_killed_is_no_fault_of_the_auditor(
     """It was killed or ran out of memory, on this host: the run can be resumed."""
     with pytest.raises(SparkUnavailable, match="it was killed, or it ran out of memory"):
         raise_in_a_job(error, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "JVM does not answer"),
+        (Py4JNetworkError("gone"), "JVM does not answer"),
+        (OSError(errno.EMFILE, "Too many open files"), "this process has no file descriptor left"),
+    ],
+)
+def test_a_thread_that_gets_no_connection_to_the_jvm_is_no_fault_of_the_auditor(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of its own connects when its first job begins: the JVM may have ended before."""
+
+    def refuse(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(jobs, "own_connection", refuse)
+    spark: Any = SimpleNamespace(sparkContext=Context())
+    with pytest.raises((SparkUnavailable, LocalFault), match=said):
+        jobs.run_job(spark, StopRequest(), lambda: None, lambda _: None, STALL_MAX_S)
+    stop = StopRequest()
+    stop._remember(signal.SIGTERM, None)
+    with pytest.raises(Interrupted):
+        jobs.run_job(spark, stop, lambda: None, lambda _: None, STALL_MAX_S)
 
 
 @pytest.mark.parametrize(
