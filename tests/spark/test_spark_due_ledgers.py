@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit
 
@@ -14,10 +15,13 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.run import pipeline
 from auditor.run.pipeline import LISTED_HERE_MAX
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.due_ledgers import Rotation
+from auditor.summary.reading_plan import milliseconds
 from auditor.zookeeper.ledgers import Listing, ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LISTED = range(1, 61)
+HOUR_MS = 3_600_000
 
 
 def asked(outcome: Outcome) -> list[int]:
@@ -42,6 +46,8 @@ def test_spark_asks_about_what_is_due_alone(
 
     A lost ledger is new: nobody carried a verdict on it. Each ledger has one row of metadata.
 
+    One copy in a carried ledger is rotten: its ledger is asked about, and is no matter of counts.
+
     Within 20 hours 9 to 19 of the sixty ledgers have their turn, whenever these hours begin.
     """
     monkeypatch.setattr(pipeline, "LISTED_HERE_MAX", listed_here_max)
@@ -53,12 +59,19 @@ def test_spark_asks_about_what_is_due_alone(
             cluster.cookie(bookie)
         for ledger in LISTED:
             cluster.place(ledger, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 4"))
-        audit(cluster, tmp_path, within="100h")
+        settings = {"within": "100h", "verify_within": "1h", "verify_bytes_per_second": "10MiB"}
+        base = audit(cluster, tmp_path, **settings)
+        began_ms = milliseconds(base.summary["started_at"])
+        rotation = Rotation(100 * HOUR_MS, began_ms + 20 * HOUR_MS, began_ms)
+        ids = np.array(LISTED)
+        rotten = int(ids[~rotation.is_passed(ids, np.full(60, began_ms))][-1])
+        cluster.corrupt("b2", rotten, 2)
         cluster.place(61, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 4"))
         cluster.hold("b3", 61, [])
         monkeypatch.setattr("auditor.run.run.utc_now", lambda: began + timedelta(hours=20))
-        settings = {"within": "100h", "shard_ledgers": "6", **FIRST_LOOK_ON_SPARK}
-        found = accounted(audit(cluster, tmp_path, **settings))
+        found = accounted(
+            audit(cluster, tmp_path, shard_ledgers="6", **settings, **FIRST_LOOK_ON_SPARK)
+        )
     due = asked(found)
     run = place(str(found.run_dir))
     is_listed_here = "evidence/listing/listed.parquet" in run.files_in("evidence/listing")
@@ -66,9 +79,10 @@ def test_spark_asks_about_what_is_due_alone(
     read = run.read_table("evidence/reads", READS, None, ["ledger_id"])["ledger_id"].to_pylist()
     assert {"reads"} == {one["verified_by"] for one in found.summary["verification"]["bookies"]}
     assert set(read) - set(due)
-    assert 61 in due and 9 < len(due) < 21
+    assert {61, rotten} <= set(due) and 10 < len(due) < 22
+    assert 1 == found.summary["carried"]["due"]["read"]
     assert len(due) == sum(found.summary["carried"]["due"].values())
-    assert [61] == [one["ledger_id"] for one in found.findings]
+    assert {61, rotten} == {one["ledger_id"] for one in found.findings} - {None}
     rows = place(str(found.run_dir)).read_table("evidence/ledgers", LEDGERS)
     first = [row["ledger_id"] for row in rows.to_pylist() if row["look"] == 1]
     assert [*LISTED, 61] == sorted(first)
