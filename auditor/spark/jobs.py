@@ -137,9 +137,15 @@ def jvm_does(work: Callable[[], object], within_s: float) -> bool:
 def _start_thread(work: Callable[[], object]) -> Thread:
     """Return a thread that talks to the JVM, and is abandoned if that does not answer.
 
-    An InheritableThread would ask the JVM something before it starts.
+    Nobody hears of its exception. Python would print it, maybe while this process ends, which would
+    abort it. An InheritableThread would ask the JVM something before it starts.
     """
-    thread = Thread(target=work, daemon=True)
+
+    def run() -> None:
+        with suppress(Exception):
+            work()
+
+    thread = Thread(target=run, daemon=True)
     thread.start()
     return thread
 

@@ -226,6 +226,18 @@ def test_new_workers_have_another_environment_and_that_of_a_job_in_another_threa
     assert [1, 2, 2] == [len(list(keys)) for keys in passed]
 
 
+def test_a_jvm_that_ends_while_it_is_asked_prints_nothing(monkeypatch: pytest.MonkeyPatch):
+    """The thread that asked may be abandoned, and end with this process."""
+    printed: list[object] = []
+    monkeypatch.setattr("threading.excepthook", printed.append)
+
+    def fail() -> None:
+        raise Py4JNetworkError("gone")
+
+    assert jobs.jvm_does(fail, STALL_MAX_S)
+    assert [] == printed
+
+
 class Captured(Exception):
     """What Spark captured of Java: it asks the JVM for its text."""
 
