@@ -19,9 +19,9 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.java import find_java
 from auditor.model.finding import Kind
+from auditor.run.pipeline import Audit
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.zookeeper_server import zookeeper_jars
-from auditor.stages.stages import Stages
 from auditor.wire import znode_paths
 
 IMPATIENT = {
@@ -108,14 +108,15 @@ def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
 ):
     """Nothing is read there any more, so every verdict rests on written evidence."""
     cluster.hold("b2", 2, "0-9")
-    ask = Stages.ask_lists
+    ask, stops = Audit._ask_lists, []
 
-    def stopping(self: Stages, *arguments: Any) -> None:
-        cluster._zookeeper.stop()
+    def stopping(self: Audit, *arguments: Any) -> None:
+        stops.append(cluster._zookeeper.stop())
         ask(self, *arguments)
 
-    monkeypatch.setattr(Stages, "ask_lists", stopping)
+    monkeypatch.setattr(Audit, "_ask_lists", stopping)
     outcome = audit(cluster, tmp_path, zookeeper_retries="1")
+    assert 1 == len(stops)
     assert (0, ["sound", "sound"]) == (outcome.exit_code, outcome.standings(1, 2))
 
 
@@ -125,13 +126,13 @@ def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
     """The ids are listed, and nothing else is known: the service is unreachable, and the auditor is
     not at fault.
     """
-    read = Stages.read_ledgers
+    read = Audit.read_metadata
 
-    def stopping(self: Stages, *arguments: Any, **named: Any) -> None:
+    def stopping(self: Audit, *arguments: Any) -> Any:
         cluster._zookeeper.stop()
-        read(self, *arguments, **named)
+        return read(self, *arguments)
 
-    monkeypatch.setattr(Stages, "read_ledgers", stopping)
+    monkeypatch.setattr(Audit, "read_metadata", stopping)
     says_unreachable(audit(cluster, tmp_path, **IMPATIENT))
 
 

@@ -16,6 +16,7 @@ import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, audit
 
 from auditor.run.judging_rounds import Judgings
+from auditor.run.pipeline import Audit
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stages import stages
 from auditor.stages.stages import Stages
@@ -79,13 +80,16 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: pa.concat_tables([rows, rows.filter(ds.field("ledger_id") == ledger_id)])
 
 
-def planted(stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., Any]:
+def planted(
+    owner: type[Audit | Stages], stage: str, table: str, change: Callable[[pa.Table], pa.Table]
+) -> Callable[..., Any]:
     """The stage, and a change to its output before the journal names it."""
-    original = getattr(Stages, stage)
+    original = getattr(owner, stage)
 
-    def staged(self: Stages, *arguments: Any, **named: Any) -> Any:
+    def staged(self: Audit | Stages, *arguments: Any, **named: Any) -> Any:
         rows = original(self, *arguments, **named)
-        rewrite(Path(self.local.run.path) / table, change)
+        run = self.directory if isinstance(self, Audit) else self.local.run
+        rewrite(Path(run.path) / table, change)
         return rows
 
     return staged
@@ -118,10 +122,12 @@ PLANTS = {
     "a step is lost": ("judge", "steps/look-1-judging-0", dropped(3)),
     "a step is doubled": ("judge", "steps/look-1-judging-0", doubled(3)),
     "an id is doubled in the listing": ("list_ledgers", "evidence/listing", doubled(3)),
-    "a record is lost": ("read_ledgers", "evidence/ledgers", dropped(3)),
-    "a record is doubled": ("read_ledgers", "evidence/ledgers", doubled(3)),
-    "an answer is doubled": ("ask_lists", "evidence/answers", doubled(3)),
+    "a record is lost": ("read_metadata", "evidence/ledgers", dropped(3)),
+    "a record is doubled": ("read_metadata", "evidence/ledgers", doubled(3)),
+    "an answer is doubled": ("_ask_lists", "evidence/answers", doubled(3)),
 }
+FIRST_LOOK = ("read_metadata", "_ask_lists")
+"""Stages of a first look, whose requests Spark may carry out ahead."""
 BY_SPARK = (
     pytest.param("a step is lost", marks=pytest.mark.long),
     pytest.param("a record is doubled", marks=pytest.mark.long),
@@ -179,7 +185,8 @@ def nothing_is_published(
     if stage == "commit":
         monkeypatch.setattr(Judgings, "_settled_rows", planted_verdicts(change))
     else:
-        monkeypatch.setattr(Stages, stage, planted(stage, table, change))
+        owner = Audit if stage in FIRST_LOOK else Stages
+        monkeypatch.setattr(owner, stage, planted(owner, stage, table, change))
     outcome = audit(cluster, finished, metrics_textfile=str(metrics), keep_runs="0", **way)
     assert 4 == outcome.exit_code, outcome.stdout
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
