@@ -6,16 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import pyarrow as pa
 import pytest
+from support.scan_counts import count_rows_read
 from support.topics import closed
 
 from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, REFERENCES
-from auditor.evidence.table_scan import TableScan
 from auditor.findings.dropped_ledgers import DROPPED_AT, compare_lists
 from auditor.findings.gone_ledgers import GONE_AT, Gone, compare_listings, gone_ledgers
 from auditor.findings.reference_tables import FIRST, WHERE
@@ -143,15 +141,7 @@ def test_the_ledgers_that_are_gone_are_found_range_by_range(
 ) -> None:
     """The ids of a range are in memory at a time."""
     monkeypatch.setattr("auditor.findings.gone_ledgers.COMPARED_AT_ONCE", at_once)
-    read: list[int] = []
-    within = TableScan.table_within
-
-    def counted(scan: TableScan, *args: Any) -> pa.Table | None:
-        rows = within(scan, *args)
-        read.append(0 if rows is None else len(rows))
-        return rows
-
-    monkeypatch.setattr(TableScan, "table_within", counted)
+    read = count_rows_read(monkeypatch)
     dice = Random(seed)
     then, now = (dice.sample(range(60), dice.randint(0, 40)) for _ in range(2))
     rows = compare_listings(write_run(runs[0], then, None), write_run(runs[1], now, None))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.scan_counts import count_rows_read
 
 from auditor.errors import AccountingError
 from auditor.evidence.run_directory import place
@@ -139,14 +139,6 @@ def test_memory_does_not_grow_with_the_ledgers(
         ids = pa.table({"ledger_id": pa.array(range(number * 10_000, (number + 1) * 10_000))})
         run.write_table("listing", ids, f"part-{number:02}")
         run.write_table("verdicts", ids.take(pa.array(range(9_999, -1, -1))), f"part-{number:02}")
-    read: list[int] = []
-    within = TableScan.table_within
-
-    def counted(scan: TableScan, *args: Any) -> pa.Table | None:
-        rows = within(scan, *args)
-        read.append(0 if rows is None else len(rows))
-        return rows
-
-    monkeypatch.setattr(TableScan, "table_within", counted)
+    read = count_rows_read(monkeypatch)
     assert files * 10_000 == account(run.scan("listing", COLUMN), run.scan("verdicts", COLUMN))
     assert files * 10_000 * 2 == sum(read) and max(read) <= 1.1 * at_once
