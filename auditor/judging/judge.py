@@ -311,12 +311,12 @@ def _begin(
     ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
 ) -> Generator[T | Stopped | Raised]:
     """Start a child on the ledgers, and return its results as they come."""
-    results = _judged(ledgers, judge, limits)
+    results = _judge_by_children(ledgers, judge, limits)
     next(results, None)
     return results  # type: ignore[return-value]
 
 
-def _judged(
+def _judge_by_children(
     ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
 ) -> Generator[T | Stopped | Raised | None]:
     """Yield None when the first child has begun, then the results."""
@@ -324,11 +324,10 @@ def _judged(
     has_begun = False
     while done < len(ledgers):
         with contextlib.closing(_child_on(ledgers[done:], judge, limits)) as results:
+            next(results)
             if not has_begun:
-                yield next(results)
                 has_begun = True
-            else:
-                next(results)
+                yield None
             for result in results:
                 if isinstance(result, Stopped) and result.was_killed and tried_again != done:
                     tried_again = done
