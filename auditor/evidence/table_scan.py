@@ -131,8 +131,9 @@ class TableScan:
     def parts_with(self, *columns: str) -> TableScan:
         """Return the rows of those parts of files that may have a value in one of these columns.
 
-        An empty list is no value. Arrow itself looks at what a file says of its values for plain
-        columns only. Costs reading the end of each file, which the scan does not repeat.
+        An empty list does not count as a value. Arrow itself looks at what a file says of its
+        values for plain columns only. Costs reading the end of each file, which the scan does not
+        repeat.
         """
         if not isinstance(self.rows, ds.FileSystemDataset):
             return self

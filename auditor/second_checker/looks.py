@@ -256,7 +256,7 @@ def _says_more(older: EntryRead, newer: EntryRead) -> bool:
 
 
 def _listed_groups(answer: Answer | None) -> tuple[Group, ...]:
-    """Return the groups that a bookie listed; none if its answer is no list."""
+    """Return the groups that a bookie listed; none if its answer is not a list."""
     return groups_of(answer) if answer is not None and answer.status is AnswerStatus.HELD else ()
 
 

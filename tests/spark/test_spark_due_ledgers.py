@@ -46,7 +46,7 @@ def test_spark_asks_about_what_is_due_alone(
 
     A lost ledger is new: nobody carried a verdict on it. Each ledger has one row of metadata.
 
-    One copy in a carried ledger is rotten: its ledger is asked about, and is no matter of counts.
+    One copy in a carried ledger is rotten: its ledger is asked about, and is not settled by counts.
 
     Within 20 hours 9 to 19 of the sixty ledgers have their turn, whenever these hours begin.
     """
