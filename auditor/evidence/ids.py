@@ -5,9 +5,10 @@ A run handles such ranges (shards) one by one. A killed run keeps the shards tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,20 @@ def are_among(numbers: npt.NDArray[np.int64], ids: Ids) -> npt.NDArray[np.bool_]
         ids[np.minimum(np.searchsorted(ids, numbers), len(ids) - 1)] == numbers
     )
     return found
+
+
+def places_by_code(
+    codes: npt.NDArray[np.integer[Any]], count: int
+) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield the places of each code from 0 to `count - 1`, ascending. Other codes are left out.
+
+    Costs a sort of the codes. That of 16-bit numbers takes a tenth of the time of others.
+    """
+    few = codes.astype(np.int16 if count < 2**15 else np.int64)
+    in_order = np.argsort(few, kind="stable")
+    bounds = np.searchsorted(few, np.arange(count + 1), sorter=in_order)
+    for first, end in pairwise(bounds):
+        yield in_order[first:end]
 
 
 def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

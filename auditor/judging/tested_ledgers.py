@@ -7,7 +7,7 @@ ledger's id and its bookies, and on its number of entries. Only these ledgers be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import places_by_code
 from auditor.first_checker.probing import place
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.model.identity import BookieId
@@ -39,12 +40,11 @@ def may_have_reads(records: pa.StructArray, tests: ListTests) -> Mask:
     columns for each bookie.
     """
     found = np.zeros(len(records), np.bool_)
-    for bookie, places in _places(records):
-        density = tests.bookies.get(bookie)
-        if density is not None:
-            found[places.rows[_has_spot(tests, bookie, density, places)]] = True
-            if tests.of_lists and density.ends_step:
-                found[places.rows[_has_end(tests, bookie, places)]] = True
+    for bookie, places in _places(records, list(tests.bookies)):
+        density = tests.bookies[bookie]
+        found[places.rows[_has_spot(tests, bookie, density, places)]] = True
+        if tests.of_lists and density.ends_step:
+            found[places.rows[_has_end(tests, bookie, places)]] = True
     return found
 
 
@@ -64,8 +64,10 @@ class _Places(NamedTuple):
     is_plain: Mask
 
 
-def _places(records: pa.StructArray) -> Iterator[tuple[BookieId, _Places]]:
-    """Yield the places of each bookie."""
+def _places(
+    records: pa.StructArray, bookies: Sequence[BookieId]
+) -> Iterator[tuple[BookieId, _Places]]:
+    """Yield the places of each of these bookies."""
     cells = {name: pc.struct_field(records, name) for name in TESTED_COLUMNS}
     is_closed = pc.fill_null(pc.equal(cells["state"], LedgerState.CLOSED.value), False)
     ledgers, last, sizes, quorums = (
@@ -81,24 +83,24 @@ def _places(records: pa.StructArray) -> Iterator[tuple[BookieId, _Places]]:
     owners = pc.list_parent_indices(cells["segments"]).to_numpy()
     ensembles = pc.struct_field(segments, "ensemble")
     lengths = ensembles.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    segment_of = np.repeat(np.arange(len(lengths)), lengths)
-    rows = owners[segment_of]
-    positions = np.arange(len(rows)) - (np.cumsum(lengths) - lengths)[segment_of]
     first = pc.struct_field(segments, "first_entry_id").fill_null(-1)
     is_plain = (first.to_numpy(zero_copy_only=False) == 0) & (lengths == sizes[owners])
     is_plain &= np.bincount(owners, minlength=len(records))[owners] == 1
     is_plain &= (quorums[owners] >= 1) & (quorums[owners] <= sizes[owners])
     is_plain &= (last[owners] >= 0) & (last[owners] < LAST_UNKNOWN)
-    names = ensembles.flatten().dictionary_encode()
-    numbers = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    numbers = np.where(is_closed.to_numpy(zero_copy_only=False)[rows], numbers, -1)
-    in_order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers, np.arange(len(names.dictionary) + 1), sorter=in_order)
-    for number, bookie in enumerate(names.dictionary.to_pylist()):
-        at = in_order[bounds[number] : bounds[number + 1]]
-        of = rows[at]
-        columns = (ledgers[of], last[of], positions[at], sizes[of], quorums[of])
-        yield bookie, _Places(of, *columns, is_plain[segment_of[at]])
+    segment_of = np.repeat(np.arange(len(lengths)), lengths)
+    names = pc.index_in(ensembles.flatten(), pa.array(bookies, pa.string())).fill_null(-1)
+    numbers = np.where(
+        is_closed.to_numpy(zero_copy_only=False)[owners[segment_of]],
+        names.to_numpy(zero_copy_only=False),
+        -1,
+    )
+    begins = np.cumsum(lengths) - lengths
+    for bookie, at in zip(bookies, places_by_code(numbers, len(bookies)), strict=True):
+        segment = segment_of[at]
+        of = owners[segment]
+        columns = (ledgers[of], last[of], at - begins[segment], sizes[of], quorums[of])
+        yield bookie, _Places(of, *columns, is_plain[segment])
 
 
 def _has_spot(tests: ListTests, bookie: BookieId, density: Density, places: _Places) -> Mask:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
+from auditor.evidence.ids import places_by_code
 from auditor.evidence.rows import one_batch, rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import (
@@ -370,11 +371,8 @@ def count_ages(
         times = batch["znode_mtime_ms"].fill_null(2**62).to_numpy()
         owners = batch["ledger_id"].to_numpy()
         codes = np.where(shares.copies > 0, shares.bookies, -1)
-        few = np.int16 if len(shares.names) < 2**15 else np.int64  # whose sort costs a tenth
-        by_bookie = np.argsort(codes.astype(few), kind="stable")
-        bounds = np.searchsorted(codes, np.arange(len(shares.names) + 1), sorter=by_bookie)
-        for code, bookie in enumerate(shares.names):
-            mine = by_bookie[bounds[code] : bounds[code + 1]]
+        by_bookie = places_by_code(codes, len(shares.names))
+        for bookie, mine in zip(shares.names, by_bookie, strict=True):
             if len(mine) and (count := count_of(bookie)) is not None:
                 rows = shares.rows[mine]
                 count.add(owners[rows], shares.copies[mine], times[rows])
