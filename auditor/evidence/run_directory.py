@@ -27,6 +27,7 @@ from auditor.evidence.local_files import (
     is_uri,
     synchronise,
 )
+from auditor.evidence.small_files import scan_small_files
 from auditor.evidence.table_scan import TableScan, file_errors, string_paths, with_dictionaries
 
 TEXT_BYTES_MAX = 4 * 2**30
@@ -156,21 +157,26 @@ class Place:
         table does not exist.
         """
         with file_errors(f"read {self.uri}/{name}"):
-            return TableScan(f"{self.uri}/{name}", self._rows(name, schema, words))
+            return self._scan(name, schema, words)
 
-    def _rows(self, name: str, schema: pa.Schema, words: Collection[str]) -> ds.Dataset:
+    def _scan(self, name: str, schema: pa.Schema, words: Collection[str]) -> TableScan:
+        whole_name = f"{self.uri}/{name}"
         found = self._table_files(f"{self.path}/{name}")
         if found is None:
             if self.missing_is_empty:
-                return ds.dataset(schema.empty_table())
+                return TableScan(whole_name, ds.dataset(schema.empty_table()))
             raise OutputError(
                 f"{self.uri}/{name} is not there, although it was written: where Spark's executors"
                 " run on other machines, --output must be a place that all of them share"
             )
         if not found:
-            return ds.dataset(schema.empty_table())
+            return TableScan(whole_name, ds.dataset(schema.empty_table()))
+        small = scan_small_files(whole_name, self.files, found, schema, words)
+        if small is not None:
+            return small
         schema, form = with_dictionaries(schema, words)
-        return ds.dataset(found, filesystem=self.files, schema=schema, format=form)
+        rows = ds.dataset(found, filesystem=self.files, schema=schema, format=form)
+        return TableScan(whole_name, rows)
 
     def _table_files(self, path: str) -> list[str] | list[fs.FileInfo] | None:
         """Return the files of the table in a directory, or the file itself; None if it does not

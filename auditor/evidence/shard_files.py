@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from auditor.evidence.ids import Shard
 from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import Place
+from auditor.evidence.small_files import scan_small_files
 from auditor.evidence.table_scan import TableScan, file_errors, scan_rows
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
@@ -90,6 +91,9 @@ class ShardFiles:
         if held is not None:
             return scan_rows(held, name)
         paths = [f"{self.run.path}/{file}" for file in files]
+        small = scan_small_files(name, self.run.files, paths, schema)
+        if small is not None:
+            return small
         with file_errors(f"read {name}"):
             rows = ds.dataset(paths, filesystem=self.run.files, schema=schema, format="parquet")
             return TableScan(name, rows)

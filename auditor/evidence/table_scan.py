@@ -175,7 +175,7 @@ class TableScan:
         """
         with file_errors(f"read {self.name}"):
             for fragment in self.rows.get_fragments():
-                wrong = _other_types(fragment.metadata) if is_parquet(fragment) else ""
+                wrong = other_types(fragment.metadata) if is_parquet(fragment) else ""
                 if wrong:
                     raise OutputError(f"cannot read {self.name}: {fragment.path} {wrong}")
 
@@ -201,7 +201,7 @@ def _may_have_values(column: pq.ColumnChunkMetaData) -> bool:
     return said is None or not said.has_null_count or said.null_count < column.num_values
 
 
-def _other_types(metadata: pq.FileMetaData) -> str:
+def other_types(metadata: pq.FileMetaData) -> str:
     """Return which column has another type in a row group, as the end of a sentence, or ""."""
     columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     for group in range(metadata.num_row_groups):
