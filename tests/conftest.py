@@ -90,7 +90,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Let sandbox clusters hand their ZooKeeper on, if some test may start one."""
+    """Let sandbox clusters hand their ZooKeeper on, if some test may start one. Make it cheap to
+    fork a process that has collected many tests.
+    """
+    from support.large_pages import move_to_large_pages
+
+    move_to_large_pages()
     if "auditor.sandbox.cluster" in sys.modules:
         from support.spare_zookeepers import keep_spares
 
