@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
+
 from hypothesis import strategies as st
 
 from auditor.model.identity import is_bookie_id
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
 
-BOOKIE_IDS = st.from_regex(r"[a-zA-Z0-9:-_.\-]{1,20}", fullmatch=True).filter(is_bookie_id)
+BOOKIE_IDS = st.text(ascii_letters + digits + ":;<=>?@[\\]^_.-", min_size=1, max_size=20).filter(
+    is_bookie_id
+)
+"""Of the characters that BookKeeper accepts. Text that fits an expression is drawn far slower."""
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 LEDGERS = st.builds(

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.drawn_metadata import BOOKIE_IDS
 
-from auditor.model.identity import is_bookie_id
 from auditor.model.ledger import Mark
 from auditor.wire import underreplication_mark
 
@@ -74,9 +74,6 @@ def test_a_replica_that_is_no_bookie_id_is_a_problem() -> None:
     assert expected == underreplication_mark.decode(
         b'replica: "a/b:1"\nreplica: "b2:3181"\nctime: 5\n', CREATED_MS
     )
-
-
-BOOKIE_IDS = st.from_regex(r"[a-zA-Z0-9:-_.\-]{1,20}", fullmatch=True).filter(is_bookie_id)
 
 
 @settings(deadline=None, print_blob=True)
