@@ -160,10 +160,11 @@ def _few_tasks(cores: str) -> dict[str, str]:
 
     It takes each lane for a core. A table has a small file for each lane, and to read each in a
     task of its own costs more than what it has. To find more than 32 files Spark would start a job
-    with a task for each.
+    with a task for each. Rows of the driver would be cut into a task for each lane, too.
     """
     return {
         "spark.sql.files.minPartitionNum": cores,
+        "spark.sql.leafNodeDefaultParallelism": cores,
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     }
 

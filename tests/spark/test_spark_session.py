@@ -50,6 +50,30 @@ def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: Spark
 
 OUTPUT = place("/nowhere")
 """Not tried where Spark runs on this machine."""
+
+
+@pytest.mark.spark
+def test_rows_of_the_driver_are_in_as_many_parts_as_there_are_cores(tmp_path: Path):
+    """In local mode Spark takes each lane for a core: it would start a task for each."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTS_PARTS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert [str(max(2, os.cpu_count() or 2))] == done.stdout.split()
+
+
+COUNTS_PARTS = """
+import pyarrow as pa
+from auditor.spark.session import spark_session
+from auditor.spark.store import local_rows
+from auditor.stop import StopRequest
+with spark_session(40, None, StopRequest()) as session:
+    rows = local_rows(session, pa.RecordBatch.from_pydict({"n": list(range(100))}))
+    print(rows.rdd.getNumPartitions())
+"""
 STARTS_A_SESSION = """
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
