@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from auditor.evidence.ids import Shard
+from auditor.evidence.local_files import own_umask
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import SEEN_TABLES
 from auditor.evidence.schemas import ANSWERS, LISTING, READS, SEEN
@@ -32,7 +33,6 @@ from auditor.spark.store import (
     Mapped,
     append,
     frame_of,
-    is_on_this_machine,
     local_rows,
     read_tables,
     spark_type,
@@ -118,7 +118,11 @@ class SparkExecutor:
     """Called regularly with the finished tasks of the running job."""
     stall_max_s: float
     """Seconds that a job may run without finishing a task."""
+    tasks_write: bool = True
+    """Whether tasks read and write the run's directory without Spark."""
     files: ShardFiles = field(init=False)
+    mask: int = field(default_factory=own_umask, init=False)
+    """This process's umask: reading it sets it for a moment, which other threads must not see."""
     is_careful: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -146,7 +150,7 @@ class SparkExecutor:
 
     def ids(self, which: Ledgers) -> Rows:
         """Return the ids of ledgers: at the first look of all that were listed."""
-        if which.are_all and is_on_this_machine(self.spark, self.run):
+        if which.are_all and self.tasks_write:
             numbers = self.spark.range(0, self.readers, 1, self.readers)
             work = listed_portions(self.run, which.shard, self.readers)
             return Mapped(numbers, work, LISTING, are_spread=True)
@@ -207,11 +211,12 @@ class SparkExecutor:
 
     def write(self, rows: Rows, table: str, name: str) -> None:
         """Append rows to a table, in files that Spark or its tasks name."""
-        if not isinstance(rows, Mapped) or not is_on_this_machine(self.spark, self.run):
+        if not isinstance(rows, Mapped) or not self.tasks_write:
             self._do(lambda: append(frame_of(rows), f"{self.run.uri}/{table}"))
             return
-        files = WorkerFiles(self.run, table, rows.schema)
+        files = WorkerFiles(self.run, table, rows.schema, self.mask)
         try:
+            files.prepare()
             written = self.collect(Mapped(rows.rows, files.writer(rows.work), FILES))
             files.publish(written["file"].to_pylist())
         finally:

@@ -30,15 +30,17 @@ class SparkOnDemand:
     `bookies` is their number: as many are asked at once if Spark runs on one machine.
     """
 
-    start: Callable[[int], SparkSession]
+    start: Callable[[int], tuple[SparkSession, bool]]
+    """Returns a session, and whether its tasks can write the output without Spark."""
     stop: StopRequest
     bookies: int = 0
     started: SparkSession | None = None
+    tasks_write: bool = False
 
     def session(self) -> SparkSession:
         """Return the session. Raises SparkUnavailable if it cannot be started."""
         if self.started is None:
-            self.started = self.start(self.bookies)
+            self.started, self.tasks_write = self.start(self.bookies)
         return self.started
 
     def executor(
@@ -54,7 +56,16 @@ class SparkOnDemand:
 
         session = self.session()
         readers = readers or _readers(session)
-        return SparkExecutor(session, self.stop, run, address(readers), readers, tick, stall_max_s)
+        return SparkExecutor(
+            session,
+            self.stop,
+            run,
+            address(readers),
+            readers,
+            tick,
+            stall_max_s,
+            tasks_write=self.tasks_write,
+        )
 
     @property
     def version(self) -> str:
@@ -79,14 +90,13 @@ def spark_on_demand(
     """
     with ExitStack() as stack:
 
-        def start(bookies: int) -> SparkSession:
+        def start(bookies: int) -> tuple[SparkSession, bool]:
             from auditor.spark.session import spark_session
             from auditor.spark.store import require_shared_output
 
             started = spark_session(bookies, master, stop, verbose=verbose, lock=lock)
             session = stack.enter_context(started)
-            require_shared_output(session, output, stop)
-            return session
+            return session, require_shared_output(session, output, stop)
 
         spark = SparkOnDemand(start, stop)
         if is_submitted() or (master is not None and not is_local_master(master)):

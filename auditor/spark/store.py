@@ -19,9 +19,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from auditor.errors import ConfigError, OutputError, SparkJobFailed
+from auditor.evidence.local_files import own_umask
 from auditor.evidence.run_directory import Place
 from auditor.spark.installation import is_local_master
 from auditor.spark.jobs import run_job
+from auditor.spark.worker_files import FILES, WorkerFiles
 from auditor.stop import StopRequest
 
 Batches = Iterator[pa.RecordBatch]
@@ -98,17 +100,20 @@ def is_on_this_machine(spark: SparkSession, root: Place) -> bool:
     return is_local and is_local_master(spark.sparkContext.master)
 
 
-def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:
+def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> bool:
     """Raise ConfigError unless executors read what this process writes in `root`, and vice versa.
 
-    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one Spark
-    job of at most TASKS_MAX tasks. An executor that joins later is not tried.
+    Return whether the Python of tasks can do so too, in a directory that is mounted everywhere.
+    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one or two
+    Spark jobs of at most TASKS_MAX tasks. An executor that joins later is not tried.
     """
     if is_on_this_machine(spark, root):
-        return
+        return True
     name = f".shared-{uuid.uuid4().hex}"
     try:
         problem = _try(spark, root / name, stop)
+        if not problem and isinstance(root.files, fs.LocalFileSystem):
+            return _can_tasks_write(spark, root / name, stop)
     finally:
         with suppress(OutputError):
             root.remove(name)
@@ -119,11 +124,12 @@ def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -
             " hdfs://NAME/PATH or a mounted file system, and give Spark the file system's jars"
             " and credentials (docs/output.md)"
         )
+    return False
 
 
 def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
     """Return the evidence that the place is not shared; None if there is none."""
-    tasks = min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
+    tasks = _tasks(spark)
     place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
 
     def copy() -> None:
@@ -138,3 +144,35 @@ def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
     except OutputError:
         seen = 0
     return None if seen == tasks else f"of {tasks} rows that executors wrote, {seen} are there"
+
+
+def _can_tasks_write(spark: SparkSession, place: Place, stop: StopRequest) -> bool:
+    """Return whether tasks read what this process wrote there, and this process can rename and read
+    what they write, without Spark's file systems.
+
+    If not, Spark writes, which was tried before.
+    """
+    tasks, ours = _tasks(spark), place.count("ours", TRIED)
+    files = WorkerFiles(place, "tasks", TRIED, own_umask())
+
+    def read(batches: Batches) -> Batches:
+        for batch in batches:
+            if place.count("ours", TRIED) == ours:
+                yield pa.RecordBatch.from_arrays([batch.column(0)], schema=TRIED)
+
+    def write() -> list[str]:
+        numbers = spark.range(0, tasks, 1, tasks)
+        names = map_batches(numbers, files.writer(read), FILES).toArrow()
+        return [str(name) for name in names["file"].to_pylist()]
+
+    try:
+        files.prepare()
+        files.publish(run_job(spark, stop, write, lambda _: None, STALL_MAX_S))
+        return place.count("tasks", TRIED) == tasks
+    except (SparkJobFailed, OutputError):
+        return False
+
+
+def _tasks(spark: SparkSession) -> int:
+    """Return how many tasks try the output. There are more when more executors have joined."""
+    return min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))

@@ -1,8 +1,8 @@
-"""Tasks write their rows to files themselves, where Spark runs on this machine alone.
+"""Tasks write their rows to files themselves, where the output is a directory that they share.
 
 Spark's JVM takes each row from Arrow and gives it to a Parquet writer, which costs 20 CPU
-microseconds a ledger. Arrow's own writer takes one. On a cluster Spark writes: its executors may
-have credentials that Python's file systems lack.
+microseconds a ledger. Arrow's own writer takes one. In an object store or HDFS Spark writes: its
+executors may have credentials that Python's file systems lack.
 
 A file has a hidden name until its job has succeeded: what a failed task or an interrupted job wrote
 belongs to no table. The process that started the job then renames the files of those tasks whose
@@ -18,8 +18,9 @@ from itertools import chain
 
 import pyarrow as pa
 
+from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.rows import row_groups
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import Place, make_directory
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -34,6 +35,8 @@ class WorkerFiles:
     run: Place
     table: str
     schema: pa.Schema
+    mask: int = 0
+    """Permissions that no file or directory gets which a task makes, wherever it runs."""
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def writer(self, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
@@ -50,10 +53,19 @@ class WorkerFiles:
                 return
             name = f".{self.job}-{uuid.uuid4().hex}"
             groups = row_groups(chain([first], made))
-            self.run.write_stream(self.table, groups, self.schema, name)
+            with restrict_new_files(self.mask):
+                self.run.write_stream(self.table, groups, self.schema, name)
             yield pa.RecordBatch.from_arrays([pa.array([name])], schema=FILES)
 
         return write
+
+    def prepare(self) -> None:
+        """Make the directory of the table, before tasks on other machines write there.
+
+        NFS remembers for some seconds that a directory was not there. This process, which renames
+        the files, would not find one that a task has just made.
+        """
+        make_directory(self.run / self.table)
 
     def publish(self, hidden: Iterable[str]) -> None:
         """Rename these files. If there is none, write one without rows: the stage was done."""

@@ -50,6 +50,18 @@ def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: Spark
 
 OUTPUT = place("/nowhere")
 """Not tried where Spark runs on this machine."""
+EXECUTORS_OPTIONS = "spark.executor.extraJavaOptions"
+
+
+@pytest.mark.parametrize(
+    ("master", "has_executors"), [("spark://a:7077", True), ("yarn", True), ("local[4]", False)]
+)
+def test_executors_compile_quickly(master: str, has_executors: bool):
+    """A run ends before better code would pay. Where the driver's JVM runs the tasks there are no
+    executors.
+    """
+    options = session_module._executors(master)
+    assert has_executors == ("-XX:TieredStopAtLevel=1" in options.get(EXECUTORS_OPTIONS, ""))
 
 
 @pytest.mark.spark
@@ -128,7 +140,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
         monkeypatch.delenv(name, raising=False)
     made = Sessions()
     monkeypatch.setattr(session_module, "spark_session", made)
-    monkeypatch.setattr(store, "require_shared_output", lambda *_: None)
+    monkeypatch.setattr(store, "require_shared_output", lambda *_: True)
     return made
 
 

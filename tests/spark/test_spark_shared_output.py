@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place, place
 from auditor.spark import store
-from auditor.spark.store import require_shared_output
+from auditor.spark.store import Batches, require_shared_output
+from auditor.spark.worker_files import WorkerFiles
 from auditor.stop import StopRequest
 
 pytestmark = pytest.mark.spark
@@ -28,8 +30,40 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def test_a_shared_output_is_left_as_it_was(spark: SparkSession, root: Place):
-    """Both sides read what the other one wrote."""
-    require_shared_output(spark, root, StopRequest())
+    """Both sides read what the other one wrote, tasks also without Spark."""
+    assert require_shared_output(spark, root, StopRequest())
+    assert [] == os.listdir(root.path)
+
+
+def test_executors_may_join_between_the_two_trials(
+    spark: SparkSession, root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """The second one then has more tasks."""
+    tasks = iter([2, 4])
+    monkeypatch.setattr(store, "_tasks", lambda spark: next(tasks))
+    assert require_shared_output(spark, root, StopRequest())
+
+
+@pytest.mark.parametrize("fails", ["reading", "writing", "renaming"])
+def test_spark_writes_where_tasks_cannot(
+    spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+):
+    """The Python of the executors may see other files than their JVM, or be another user."""
+    there = place(str(tmp_path / "elsewhere"))
+
+    class Files(WorkerFiles):
+        def writer(self, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+            theirs = replace(self, run=there) if fails == "writing" else self
+            read = (lambda batches: work(iter([]))) if fails == "reading" else work
+            return WorkerFiles(theirs.run, self.table, self.schema, 0, self.job).writer(read)
+
+        def publish(self, hidden: Iterable[str]) -> None:
+            if fails == "renaming":
+                raise OutputError("not permitted")
+            super().publish(hidden)
+
+    monkeypatch.setattr(store, "WorkerFiles", Files)
+    assert not require_shared_output(spark, root, StopRequest())
     assert [] == os.listdir(root.path)
 
 
@@ -57,5 +91,5 @@ def test_what_executors_write_elsewhere_is_not_shared(
 
 def test_on_one_machine_a_local_directory_is_not_tried(spark: SparkSession, tmp_path: Path):
     """It costs no Spark job there."""
-    require_shared_output(spark, place(str(tmp_path / "not-made")), StopRequest())
+    assert require_shared_output(spark, place(str(tmp_path / "not-made")), StopRequest())
     assert not (tmp_path / "not-made").exists()

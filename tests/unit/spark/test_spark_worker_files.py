@@ -4,6 +4,8 @@ is in the table once, and of others none.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from auditor.config import BookieLimits
 from auditor.errors import OutputError
 from auditor.evidence import rows as evidence_rows
+from auditor.evidence.local_files import own_umask
 from auditor.evidence.run_directory import Place, place
 from auditor.spark.worker_files import FILES, WorkerFiles
 from auditor.stages.asking import LANE_ANSWERS, Directory, list_asker
@@ -51,6 +54,29 @@ def test_what_was_taken_is_in_the_table_once(run: Place) -> None:
     rows = run.read_table("evidence/ledgers", ROWS)["ledger_id"].to_pylist()
     assert list(range(6)) == sorted(rows)
     assert 2 == len(run.files_in("evidence"))
+
+
+@pytest.mark.parametrize(("mask", "modes"), [(0o022, (0o755, 0o644)), (0o077, (0o700, 0o600))])
+def test_files_of_a_task_have_the_permissions_of_the_run(
+    run: Place, mask: int, modes: tuple[int, int]
+) -> None:
+    """A worker on another machine has a umask of its own, which stays as it is."""
+    own = os.umask(0o022)
+    try:
+        (name,) = write(WorkerFiles(run, "evidence/ledgers", ROWS, mask), range(3))
+        assert 0o022 == own_umask()
+    finally:
+        os.umask(own)
+    table = Path(run.path) / "evidence/ledgers"
+    found = (table, table / f"{name}.parquet")
+    assert modes == tuple(stat.S_IMODE(path.stat().st_mode) for path in found)
+
+
+def test_the_directory_is_there_before_tasks_write(run: Place) -> None:
+    """A task on another machine does not make it. It has no table until a file is published."""
+    files = WorkerFiles(run, "evidence/ledgers", ROWS)
+    files.prepare()
+    assert [] == os.listdir(f"{run.path}/evidence/ledgers")
 
 
 def test_jobs_add_to_a_table_and_leave_each_others_files(run: Place) -> None:
