@@ -320,7 +320,9 @@ class Looks:
         return asks
 
     def _read_missing_entries(self, look: int, shard: Shard, addresses: Directory) -> None:
-        """Read entries and judge with them, until no ledger needs another read."""
+        """Read entries and judge with them, until no ledger of the shard needs another read at this
+        look.
+        """
         around = self.stages.terms.around  # in a resumed run, bookies may have gone meanwhile
         bookies = max(len(addresses.addresses), len(around.writable | around.readonly))
         rounds, rounds_max = 0, reading_rounds_max(self.stages.terms, bookies)
@@ -334,3 +336,4 @@ class Looks:
             stage = f"look {look}: reads of judging {judging}"
             self.journal.run_once(stage, self.stages.read_entries, look, judging, allowed)
             self.judgings.judge(look, shard, (judging, Todo.READS))
+        self.stages.set_suspects_aside(look, shard)

@@ -226,6 +226,13 @@ class Stages:
         self.suspects.release()
         self.local.kept.release()
 
+    def set_suspects_aside(self, look: int, shard: Shard) -> None:
+        """Hold the evidence of the ledgers of a shard that this look left to another one, as far as
+        this process judged them.
+        """
+        if self._may_work_here():
+            self.local.kept.set_aside(shard, self.suspects.open_ledgers(look, shard))
+
     def list_ledgers(
         self,
         portions: Sequence[ListingPartition],
