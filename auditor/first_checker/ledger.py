@@ -7,7 +7,7 @@ another look is needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from auditor.first_checker.beyond_end import BeyondEnd, EmptyLedger, has_sent_beyond_end
@@ -78,13 +78,15 @@ def judge(
     unserved: Unserved = NOTHING_UNSERVED,
     denials: Denials = NO_DENIALS,
     unknown: frozenset[BookieId] = frozenset(),
+    cover: Callable[[], Coverage] | None = None,
 ) -> Verdict:
     """Return the verdict on one ledger, with every reason and finding it has.
 
     A copy read with a wrong digest is unknown. It is also a finding unless it is among the
     `doubted`. `unserved`: bookies and copies that no look could get anything from. `denials`:
     entries that bookies list and denied when they were read. `unknown`: for a ledger in recovery,
-    the bookies from which recovery has no answer. Costs groups and missing ranges.
+    the bookies from which recovery has no answer. `cover` returns the coverage by these answers and
+    reads, if the caller needs it too. Costs groups and missing ranges.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
@@ -115,8 +117,11 @@ def judge(
         marked = _mark_findings(record, terms, None)
         return _verdict(record, exempt, _Parts([], duplicates, marked, described, placing), terms)
     plan = ProbePlan.of(terms, record.ledger_id)
-    gone = gone_bookies(answers)
-    seen = coverage(metadata, answers, reads, gone=gone, probing=plan, denials=denials)
+    if cover is None:
+        gone = gone_bookies(answers)
+        seen = coverage(metadata, answers, reads, gone=gone, probing=plan, denials=denials)
+    else:
+        seen = cover()
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
     beyond = BeyondEnd.of(record.ledger_id, metadata, answers, seen, reads)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.first_checker.coverage import Answers, Copy, Denials, Reads
+from auditor.first_checker.coverage import Answers, Copy, Coverage, Denials, Reads, coverage
 from auditor.first_checker.entries import Unserved
 from auditor.first_checker.entry_set import EntrySet
+from auditor.first_checker.ledger import gone_bookies
 from auditor.first_checker.metadata import unknown_bookies
+from auditor.first_checker.probing import ProbePlan
 from auditor.first_checker.recheck import newest_state_start, same_state
 from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import (
@@ -78,6 +80,24 @@ class NewestState:
     @property
     def newest(self) -> Look:
         return self.looks[-1]
+
+    @property
+    def plan(self) -> ProbePlan | None:
+        """How bookies that cannot list are probed, None if they are not."""
+        return ProbePlan.of(self.terms, self.newest.record.ledger_id)
+
+    def coverage(self) -> Coverage:
+        """Judge every copy of a ledger that has metadata. Costs most of a verdict."""
+        metadata = self.newest.record.metadata
+        assert metadata is not None, "only decoded ledgers have copies"
+        return coverage(
+            metadata,
+            self.answers,
+            self.reads,
+            gone=gone_bookies(self.answers),
+            probing=self.plan,
+            denials=self.denials,
+        )
 
     @property
     def is_stable(self) -> bool:

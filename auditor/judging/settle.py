@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from auditor.first_checker.beyond_end import END_READS_MAX, ORDER_READS_MAX, end_reads, order_reads
 from auditor.first_checker.confirmation import Wanted, wanted_reads
-from auditor.first_checker.coverage import coverage
+from auditor.first_checker.coverage import Coverage
 from auditor.first_checker.entries import Losses
-from auditor.first_checker.ledger import gone_bookies, judge
+from auditor.first_checker.ledger import judge
 from auditor.first_checker.metadata import recovery_questions
-from auditor.first_checker.probing import REASON_OF_READ, SEGMENT_ENDS_MAX, ProbePlan
+from auditor.first_checker.probing import REASON_OF_READ, SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Next, Suspicion, next_step
 from auditor.first_checker.schedule import Question, questions
 from auditor.first_checker.stranded import Outside
@@ -61,6 +62,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     stand.
     """
     state = NewestState.of(evidence.looks, terms)
+    cover = cache(state.coverage)
     verdict = judge(
         state.newest.record,
         state.answers,
@@ -70,6 +72,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         unserved=state.unserved,
         denials=state.denials,
         unknown=state.unknown,
+        cover=cover,
     )
     is_first = len(state.looks) == 1
     has_answers = bool(state.newest.answers)
@@ -78,7 +81,7 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         return Step(verdict, Todo.NOTHING)
     ask = questions_of(state.newest.record)
     if ask and has_answers:
-        wanted, are_searches = _wanted_reads(state)
+        wanted, are_searches = _wanted_reads(state, cover())
         if wanted:
             return Step(verdict, Todo.READS, reads=wanted, are_searches=are_searches)
     suspicion = _suspicion(verdict)
@@ -94,6 +97,25 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     if step.next is Next.ASK:
         return Step(verdict, Todo.LISTS, questions=ask)
     return Step(verdict, Todo.LOOK, wait=step.wait)
+
+
+def reads_of_suspect(evidence: LedgerEvidence, terms: Terms) -> Step | None:
+    """Return the step of a ledger that was listed at a later look and of which no entry was read
+    there yet, if entries must be read.
+
+    The step is that of `settle`, without its provisional verdict, for half of the cost. None for
+    all other ledgers.
+    """
+    newest = evidence.looks[-1]
+    is_listed_again = len(evidence.looks) > 1 and bool(newest.answers) and not newest.reads
+    if not is_listed_again or not questions_of(newest.record):
+        return None
+    state = NewestState.of(evidence.looks, terms)
+    wanted, are_searches = _wanted_reads(state, state.coverage())
+    if not wanted:
+        return None
+    unjudged = Verdict(evidence.ledger_id, Standing.INDETERMINATE)
+    return Step(unjudged, Todo.READS, reads=wanted, are_searches=are_searches)
 
 
 def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
@@ -114,7 +136,7 @@ def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]
     differ, "" if they agree. Raises whatever a ledger may cause: `auditor.judging.judge` sets it
     aside.
     """
-    step = settle(evidence, terms)
+    step = reads_of_suspect(evidence, terms) or settle(evidence, terms)
     if step.todo is not Todo.NOTHING or not is_due(step.verdict, terms):
         return step, ""
     differ = differences(step.verdict, evidence, terms)
@@ -158,7 +180,7 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     return questions(metadata) or recovery_questions(metadata)
 
 
-def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
+def _wanted_reads(state: NewestState, seen: Coverage) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
     First come entries that lists lack, each copy that was read with a wrong digest (listing it now
@@ -169,13 +191,8 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
     assert metadata is not None, "only decoded ledgers are asked for"
-    plan = ProbePlan.of(terms, newest.record.ledger_id)
-    gone = gone_bookies(state.answers)
-    seen = coverage(
-        metadata, state.answers, state.reads, gone=gone, probing=plan, denials=state.denials
-    )
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
-    at_end = end_reads(metadata, newest.answers, seen, newest.reads, probes=plan is not None)
+    at_end = end_reads(metadata, newest.answers, seen, newest.reads, probes=state.plan is not None)
     in_order = order_reads(metadata, seen, state.reads) if not wanted else ()
     mine = tuple(
         (bookie, entry)

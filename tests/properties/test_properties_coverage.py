@@ -30,7 +30,7 @@ from support.stories import (
 )
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.judging.settle import Todo
+from auditor.judging.settle import Todo, reads_of_suspect
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.finding import Family, Kind
 from auditor.model.ledger import Segment
@@ -90,6 +90,20 @@ def _commitment_problems(driven: Driven) -> list[str]:
     return found
 
 
+def compare_reads_of_suspects(driven: Driven) -> int:
+    """Return how many steps are known before a verdict: each is that of `settle`."""
+    found = 0
+    for evidence, step in driven.steps:
+        early = reads_of_suspect(evidence, driven.story.terms)
+        if early is not None:
+            found += 1
+            assert replace(step, verdict=early.verdict) == early, driven.story.name
+            assert (Standing.INDETERMINATE, ()) == (early.verdict.standing, early.verdict.findings)
+        elif step.todo is Todo.READS and len(evidence.looks) > 1:
+            assert evidence.looks[-1].reads, driven.story.name
+    return found
+
+
 def check(stories: Iterable[Story]) -> Counter[str]:
     """Drive each story and compare. Raises at the first that is judged wrongly; returns what the
     stories were about.
@@ -99,6 +113,7 @@ def check(stories: Iterable[Story]) -> Counter[str]:
         driven = drive(story)
         wrong = problems(driven)
         assert not wrong, f"{story.name}: {wrong}"
+        seen["reads without a verdict"] += compare_reads_of_suspects(driven)
         verdict = driven.step.verdict
         seen[verdict.standing.word] += 1
         seen.update(finding.kind.value for finding in verdict.findings)
@@ -184,6 +199,7 @@ def test_every_story_of_lists_that_reads_contradict_is_judged_as_the_contract_sa
         *("address_unknown", "metadata_unreadable", "unsettled"),
         *("deleted", "marked_underreplicated", "open", "in_recovery", "empty"),
         *("false negatives", "worst entry with unknown copies", "second round of reads"),
+        "reads without a verdict",
         *("probed", "probed and sound", "probed and violated", "ENTRY_CORRUPT"),
     ],
 )
@@ -221,6 +237,7 @@ PROBED = "auditor.first_checker.probing.ProbedBookie"
 SHARES, SOURCES = "auditor.first_checker.shares", "auditor.first_checker.shares"
 SCHEDULE, COVERAGE = "auditor.first_checker.schedule", "auditor.first_checker.coverage"
 ENTRIES, LEDGER = "auditor.first_checker.entries", "auditor.first_checker.ledger"
+STATE = "auditor.judging.newest_state"
 
 
 def _clipped(right: Any) -> Any:
@@ -326,8 +343,8 @@ PLANTED: dict[str, Plant] = {
     "a read that was refused proves absence": _instead(
         f"{SHARES}.ABSENT_READS", _reads_absent_although_refused
     ),
-    "unknown counts as held": _instead(f"{LEDGER}.coverage", _unknown_counts_as_held),
-    "unknown counts as absent": _instead(f"{LEDGER}.coverage", _unknown_counts_as_absent),
+    "unknown counts as held": _instead(f"{STATE}.coverage", _unknown_counts_as_held),
+    "unknown counts as absent": _instead(f"{STATE}.coverage", _unknown_counts_as_absent),
     "a bookie that stands twice counts twice": _instead(
         f"{ENTRIES}._lost_entries", _lost_without_surplus
     ),

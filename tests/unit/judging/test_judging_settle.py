@@ -15,7 +15,7 @@ from auditor.first_checker import entry_set
 from auditor.first_checker.beyond_end import END_READS_MAX
 from auditor.first_checker.shares import FOREIGN_RUNS_MAX
 from auditor.judging import settle as settle_module
-from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
+from auditor.judging.settle import Todo, lists_demanded, reads_of_suspect, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
@@ -864,6 +864,8 @@ def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) ->
     step = settle(seen, TERMS)
     assert bool(step.questions) == (step.todo is Todo.LISTS)
     assert bool(step.reads) == (step.todo is Todo.READS)
+    early = reads_of_suspect(seen, TERMS)
+    assert early is None or early == replace(step, verdict=early.verdict)
     assert not step.wait or step.todo is Todo.LOOK
     assert len({q.bookie_id for q in step.questions}) == len(step.questions)
     for bookie, entry in step.reads:
