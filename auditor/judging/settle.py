@@ -25,7 +25,7 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Kind
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import LedgerRecord
+from auditor.model.ledger import LedgerRecord, LedgerState
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import describe_differences, differences, is_due
 
@@ -45,8 +45,8 @@ class Step:
     """Where a ledger stands. The verdict is final if nothing is left to do, else provisional.
 
     `questions` belong to LISTS. `reads` belong to READS; `are_searches` means that they look for
-    entries outside their write sets. `wait` belongs to LOOK: the next look comes after the
-    second-look delay.
+    entries outside their write sets. `wait` and `asks_next` belong to LOOK: the next look comes
+    after the second-look delay, and demands lists unless the ledger was changed or marked.
     """
 
     verdict: Verdict
@@ -55,6 +55,7 @@ class Step:
     reads: Wanted = ()
     wait: bool = False
     are_searches: bool = False
+    asks_next: bool = False
 
 
 def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
@@ -96,7 +97,26 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
         return Step(_end_unsettled(state, verdict), Todo.NOTHING)
     if step.next is Next.ASK:
         return Step(verdict, Todo.LISTS, questions=ask)
-    return Step(verdict, Todo.LOOK, wait=step.wait)
+    asks_next = suspicion is Suspicion.CURABLE and _asks_next(state, bool(ask))
+    return Step(verdict, Todo.LOOK, wait=step.wait, asks_next=asks_next)
+
+
+def _asks_next(state: NewestState, must_ask: bool) -> bool:
+    """Return whether the next look demands lists of a suspect if it reads the same metadata.
+
+    The verdict is then the same until bookies are asked. Left open for ledgers that are marked or
+    not closed: what they may hide depends on more than the metadata.
+    """
+    record = state.newest.record
+    metadata = record.metadata
+    is_closed = metadata is not None and metadata.state is LedgerState.CLOSED
+    if record.mark is not None or not is_closed:
+        return False
+    looks = (*state.looks, Look(replace(record, look=record.look + 1)))
+    following = next_step(
+        looks, must_ask=must_ask, suspicion=Suspicion.CURABLE, looks_max=state.terms.looks_max
+    )
+    return following.next is Next.ASK
 
 
 def reads_of_suspect(evidence: LedgerEvidence, terms: Terms) -> Step | None:

@@ -31,7 +31,7 @@ from auditor.judging.tested_ledgers import TESTED_COLUMNS, may_have_reads
 from auditor.model.availability import AnswerStatus
 from auditor.model.identity import BookieId, LedgerId
 from auditor.stages.asking import WANTED
-from auditor.stages.steps import STEPS, steps_name, steps_prefix
+from auditor.stages.steps import STEPS, Unchanged, steps_name, steps_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,16 @@ class _ShardColumns(NamedTuple):
     clear: ClearColumns
 
 
+class _OpenLedgers(NamedTuple):
+    """The ledgers with Todo.LOOK in these files, with their sizes. `asking`: those that say
+    `asks_next`.
+    """
+
+    files: list[tuple[str, int]]
+    ids: list[LedgerId]
+    asking: list[LedgerId]
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
     """The ledgers that each stage handles. Each method costs a scan of two columns."""
@@ -112,8 +122,8 @@ class Suspects:
     run: Place
     files: ShardFiles = field(init=False)
     _columns: dict[Shard, _ShardColumns] = field(init=False)
-    _open: dict[str, tuple[list[tuple[str, int]], list[LedgerId]]] = field(init=False)
-    """The files of each table of `steps/` with their sizes, and its ledgers with Todo.LOOK."""
+    _open: dict[str, _OpenLedgers] = field(init=False)
+    """By table of `steps/`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ShardFiles(self.run, holds=True))
@@ -219,7 +229,19 @@ class Suspects:
         return sorted(found.to_pylist())
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
-        """Return the ledgers of a shard for which a look requested another look, ascending.
+        """Return the ledgers of a shard for which a look requested another look, ascending."""
+        found = (one for table in self._open_tables(look) for one in table.ids)
+        return sorted(one for one in found if shard.first <= one <= shard.last)
+
+    def asked_again(self, look: int, shard: Shard) -> Unchanged:
+        """Return the ledgers of a shard of which this look demands lists unless it read other
+        metadata, by the look before.
+        """
+        found = (one for table in self._open_tables(look - 1) for one in table.asking)
+        return Unchanged(look, frozenset(i for i in found if shard.first <= i <= shard.last))
+
+    def _open_tables(self, look: int) -> list[_OpenLedgers]:
+        """Return the open ledgers of each judging of a look.
 
         A look has a judging or more for each shard. Each is read once, and again if it was done
         again.
@@ -230,13 +252,13 @@ class Suspects:
             name = file.rpartition("/")[0]
             if name.startswith(steps_prefix(look)):
                 tables.setdefault(name, []).append((file, sizes[file]))
-        is_open = pc.field("todo") == Todo.LOOK.value
-        found: list[LedgerId] = []
+        is_open, columns = pc.field("todo") == Todo.LOOK.value, ["ledger_id", "asks_next"]
         for name, files in tables.items():
-            if self._open.get(name, ([], []))[0] != files:
-                self._open[name] = (files, self._ids(name, is_open))
-            found += [one for one in self._open[name][1] if shard.first <= one <= shard.last]
-        return sorted(found)
+            if name not in self._open or self._open[name].files != files:
+                rows = self.run.read_table(name, STEPS, is_open, columns)
+                asking = rows.filter(rows["asks_next"])["ledger_id"].to_pylist()
+                self._open[name] = _OpenLedgers(files, rows["ledger_id"].to_pylist(), asking)
+        return [self._open[name] for name in tables]
 
     def listed_by(self, bookies: Iterable[BookieId], shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that one of these bookies listed at the first look,

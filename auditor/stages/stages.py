@@ -56,6 +56,7 @@ from auditor.stages.reading import (
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.steps import (
     STEPS,
+    Unchanged,
     asker_of,
     count_of,
     judge_of,
@@ -467,9 +468,17 @@ class Stages:
                 were_asked=which.were_asked_about,
                 differing=dict(again_without or {}),
                 by_columns=which.may_be_healthy and not is_again,
+                unchanged=self._unchanged(which) if by is self.local and not is_again else None,
             )
             rows = by.derive(by.evidence(which, answered=True), work, STEPS)
         by.write(rows, steps_name(look, judging), "suspects")
+
+    def _unchanged(self, which: Ledgers) -> Unchanged | None:
+        """Return the ledgers of which a look that begins demands lists if it read the same; None if
+        it has begun.
+        """
+        is_beginning = which.look > 1 and which.left_by is None
+        return self.suspects.asked_again(which.look, which.shard) if is_beginning else None
 
     def _questions(self, by: Executor, which: Ledgers, *, with_expected: bool) -> Rows:
         """Return QUESTIONS rows: the lists that ledgers demand."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,7 +52,12 @@ from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
 from auditor.stages.reading import Batches, Work
 
 STEPS = pa.schema(
-    [*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))]
+    [
+        *VERDICTS,
+        pa.field("wait", pa.bool_()),
+        pa.field("asks_next", pa.bool_()),
+        pa.field("wanted", pa.list_(pa.struct(WANTED))),
+    ]
 )
 """Where a ledger stands after a look, and the confirming reads it still needs. Key: ledger_id."""
 
@@ -59,6 +65,14 @@ NOT_ASKED = "whom to ask about it could not be found out"
 """Why a ledger is set aside that still demands lists after all demanded lists were asked for."""
 
 Cells: TypeAlias = Sequence[int] | pa.Array
+
+
+class Unchanged(NamedTuple):
+    """Ledgers of which this look demands lists if it read the same metadata as the look before."""
+
+    look: int
+    ledgers: frozenset[LedgerId]
+
 
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
@@ -234,6 +248,7 @@ def judge_of(
     were_asked: bool = False,
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
     by_columns: bool = False,
+    unchanged: Unchanged | None = None,
 ) -> Work:
     """Return work on SEEN rows: a STEPS row for each ledger.
 
@@ -243,12 +258,18 @@ def judge_of(
     demands them was left out because finding its bookies failed (`asker_of`): it is set aside.
     `differing`: ledgers on which the checkers differ, and how. They are withheld, not judged.
     `by_columns`: healthy ledgers are found in the columns, and only a sample of them is judged.
+    `unchanged`: lists are demanded of these without judging them, unless other metadata was read.
     """
 
     def work(batches: Batches) -> Batches:
         steps = _Steps(terms, facts, were_asked)
         judge = Judge(steps.row, steps.set_aside, limits, careful=careful)
         for batch in batches:
+            if unchanged is not None:
+                is_same = pa.array(_are_unchanged(batch, unchanged))
+                same, batch = batch.filter(is_same), batch.filter(pc.invert(is_same))
+                row = steps.unjudged_row(Standing.INDETERMINATE, Todo.LISTS)
+                yield repeat_row(STEPS, row, {"ledger_id": same["ledger_id"]})
             settled, steps.claims = _settle_by_columns(batch, terms) if by_columns else ({}, {})
             rest = tuple(number for number in range(batch.num_rows) if number not in settled)
             unsettled = batch.take(pa.array(rest, pa.int64())) if settled else batch
@@ -338,9 +359,9 @@ class _Steps:
         """Return the row of a ledger on which the checkers differ."""
         return _step_row(evidence, *withheld(evidence, detail, self.terms, self.facts))
 
-    def unjudged_row(self, standing: Standing) -> Row:
-        """Return the row of a ledger whose evidence is not gathered yet."""
-        step = Step(Verdict(0, standing), Todo.EVIDENCE)
+    def unjudged_row(self, standing: Standing, todo: Todo = Todo.EVIDENCE) -> Row:
+        """Return the row of a ledger that is not judged yet."""
+        step = Step(Verdict(0, standing), todo)
         return _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
 
     def healthy_rows(
@@ -383,6 +404,28 @@ def _settle_by_columns(
     return settled, claims
 
 
+_STATE = ("status", "czxid", "znode_version", "znode_ctime_ms", "znode_mtime_ms")
+"""The columns of LEDGERS that are equal if two looks read the same metadata."""
+
+
+def _are_unchanged(batch: pa.RecordBatch, unchanged: Unchanged) -> npt.NDArray[np.bool_]:
+    """Return which ledgers of a SEEN batch are among these, and have the same metadata at this look
+    as at the one before, and no mark.
+    """
+    records = batch["records"].flatten()
+    lengths = pc.list_value_length(batch["records"]).to_numpy()
+    newest = np.cumsum(lengths) - 1
+    found = np.array([i in unchanged.ledgers for i in batch["ledger_id"].to_pylist()], np.bool_)
+    found &= lengths > 1
+    two = [records.take(pa.array(at[found])) for at in (newest, newest - 1)]
+    is_same = [pc.equal(*(rows.field(name) for rows in two)) for name in _STATE]
+    is_same.append(pc.equal(two[0].field("look"), unchanged.look))
+    is_same += [pc.is_null(rows.field("mark")) for rows in two]
+    masks = [pc.fill_null(mask, False).to_numpy(zero_copy_only=False) for mask in is_same]
+    found[found] = np.logical_and.reduce(masks)
+    return found
+
+
 def _in_order(parts: Mapping[tuple[int, ...], pa.RecordBatch]) -> Batches:
     """Yield rows in the order of their numbers, part by part."""
     numbers = [number for part in parts for number in part]
@@ -390,7 +433,7 @@ def _in_order(parts: Mapping[tuple[int, ...], pa.RecordBatch]) -> Batches:
 
 
 def _step_row(evidence: LedgerEvidence, step: Step, verdict: Row) -> Row:
-    return (*verdict, step.wait, list(_wanted_rows(evidence, step)))
+    return (*verdict, step.wait, step.asks_next, list(_wanted_rows(evidence, step)))
 
 
 def _wanted_rows(evidence: LedgerEvidence, step: Step) -> Iterator[tuple[Any, ...]]:

@@ -30,8 +30,9 @@ from support.stories import (
 )
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.judging.settle import Todo, reads_of_suspect
+from auditor.judging.settle import Todo, reads_of_suspect, settle
 from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.evidence import Look
 from auditor.model.finding import Family, Kind
 from auditor.model.ledger import Segment
 from auditor.model.verdict import Standing, Unknown
@@ -104,6 +105,20 @@ def compare_reads_of_suspects(driven: Driven) -> int:
     return found
 
 
+def compare_lists_of_suspects(driven: Driven) -> int:
+    """Return how many steps say that the next look demands lists: it does if it reads the same."""
+    found = 0
+    for evidence, step in driven.steps:
+        if step.asks_next:
+            found += 1
+            record = evidence.looks[-1].record
+            same = replace(record, look=record.look + 1, read_at_ms=record.read_at_ms + 5)
+            later = replace(evidence, looks=(*evidence.looks, Look(same)))
+            following = settle(later, driven.story.terms)
+            assert (Todo.LOOK, Todo.LISTS) == (step.todo, following.todo), driven.story.name
+    return found
+
+
 def check(stories: Iterable[Story]) -> Counter[str]:
     """Drive each story and compare. Raises at the first that is judged wrongly; returns what the
     stories were about.
@@ -114,6 +129,7 @@ def check(stories: Iterable[Story]) -> Counter[str]:
         wrong = problems(driven)
         assert not wrong, f"{story.name}: {wrong}"
         seen["reads without a verdict"] += compare_reads_of_suspects(driven)
+        seen["lists known before"] += compare_lists_of_suspects(driven)
         verdict = driven.step.verdict
         seen[verdict.standing.word] += 1
         seen.update(finding.kind.value for finding in verdict.findings)
@@ -199,7 +215,7 @@ def test_every_story_of_lists_that_reads_contradict_is_judged_as_the_contract_sa
         *("address_unknown", "metadata_unreadable", "unsettled"),
         *("deleted", "marked_underreplicated", "open", "in_recovery", "empty"),
         *("false negatives", "worst entry with unknown copies", "second round of reads"),
-        "reads without a verdict",
+        *("reads without a verdict", "lists known before"),
         *("probed", "probed and sound", "probed and violated", "ENTRY_CORRUPT"),
     ],
 )

@@ -196,8 +196,8 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
 def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
     cluster: SandboxCluster, undisturbed: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """It is a suspect of the first look: no finding of it is reported, and it is not asked about
-    again.
+    """It is a suspect of the first look: no finding of it is reported. Its lists are asked for
+    again, because an unchanged suspect is not judged before.
     """
     harm = {5: "SIGKILL"}
     outcome = poisoned(cluster, tmp_path, monkeypatch, harm, from_look=2)
@@ -205,7 +205,7 @@ def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(
     assert [Kind.ENTRY_WITHOUT_REPLICA] == outcome.kinds
     assert others(undisturbed, harm) == others(outcome, harm)
     assert outcome.run_dir is not None
-    assert {1} == {
+    assert {1, 2} == {
         row["look"]
         for row in evidence(outcome.run_dir / "poison" / "ledger-5", "evidence/answers", ANSWERS)
     }

@@ -866,6 +866,11 @@ def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) ->
     assert bool(step.reads) == (step.todo is Todo.READS)
     early = reads_of_suspect(seen, TERMS)
     assert early is None or early == replace(step, verdict=early.verdict)
+    if step.asks_next:
+        record = seen.looks[-1].record
+        again = Look(replace(record, look=record.look + 1))
+        later = replace(seen, looks=(*seen.looks, again))
+        assert settle(later, TERMS).todo is Todo.LISTS
     assert not step.wait or step.todo is Todo.LOOK
     assert len({q.bookie_id for q in step.questions}) == len(step.questions)
     for bookie, entry in step.reads:

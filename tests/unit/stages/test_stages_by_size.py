@@ -25,6 +25,7 @@ from auditor.stages.asking import WANTED, Directory
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.stages import COSTS, Stages
+from auditor.stages.steps import Unchanged
 from auditor.zookeeper.ledgers import ListingPartition
 
 NOBODY = Directory({}, frozenset())
@@ -76,6 +77,9 @@ class Counted(Suspects):
 
     def clear(self, shard: Shard) -> tuple[ClearColumns, list[int]]:
         return NONE_CLEAR, []
+
+    def asked_again(self, look: int, shard: Shard) -> Unchanged:
+        return Unchanged(look, frozenset())
 
     def ledgers(self, which: Ledgers) -> list[int]:
         self.counted.append(which)

@@ -33,7 +33,7 @@ from auditor.stages.local import LocalExecutor
 from auditor.stages.reading import COUNTED_LEDGERS, COUNTED_LISTING
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.stages import Executor, Stages
-from auditor.stages.steps import STEPS
+from auditor.stages.steps import STEPS, Unchanged
 from auditor.stop import StopRequest
 from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledgers import ListingPartition
@@ -82,6 +82,9 @@ class LeftOver(Suspects):
 
     def open_ledgers(self, look: int, shard: Shard) -> list[int]:
         return self.by_call[look, shard]
+
+    def asked_again(self, look: int, shard: Shard) -> Unchanged:
+        return Unchanged(look, frozenset(self.by_call[look - 1, shard][:1]))
 
     def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[int]:
         return self.by_call[look, judging, todo]
@@ -314,7 +317,7 @@ def test_the_first_look_judges_ledgers_with_the_answers(
     left.by_call["recorded", SHARD] = [2, 3]
     stages_of(run, left).judge(1, 0, SHARD)
     options = {"careful": True, "were_asked": True, "differing": {}, "by_columns": True}
-    assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
+    assert [((TERMS, FACTS, JUDGING), {**options, "unchanged": None})] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
     assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
 
@@ -506,6 +509,7 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
         "were_asked": were_asked,
         "differing": differing,
         "by_columns": look == 1 and only in (None, (0, Todo.EVIDENCE)) and not differing,
+        "unchanged": None if look == 1 or only or differing else Unchanged(look, frozenset({2})),
     }
     assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)

@@ -165,7 +165,7 @@ def test_only_the_rows_and_columns_asked_for_are_read_into_memory(tmp_path: Path
     assert [6] == suspects.open_ledgers(1, EVERYTHING)
     assert [5] == suspects.ledgers_left(1, 0, Todo.READS)
     assert WANTS == suspects.wanted_reads(1, 0).to_pylist()
-    assert [(["ledger_id"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans
+    assert [(["ledger_id", "asks_next"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans
 
 
 def test_each_judging_is_read_once_for_all_shards(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ had been judged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,13 @@ from auditor.judging.healthy_ledgers import Healthy
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    Mark,
+    RecordStatus,
+    ZnodeStamp,
+)
 from auditor.model.verdict import COPIES_MAX, Standing, Unknown, Verdict
 from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
@@ -215,3 +221,53 @@ def test_more_copies_than_a_column_can_count_are_cut_down(monkeypatch: pytest.Mo
     found = rows(TERMS, batch(0, 1), by_columns=True)
     for name in ("copies_expected", "copies_listed"):
         assert [COPIES_MAX, COPIES_MAX - 1] == found[name].to_pylist()
+
+
+STAMP = ZnodeStamp(1, 0, 0, 0)
+OTHER_STAMPS = [replace(STAMP, **{field.name: 7}) for field in fields(ZnodeStamp)]
+
+
+def reread(ledger_id: int, look: int = 2, **others: Any) -> tuple[Any, ...]:
+    """Return a suspect's cells of a SEEN row whose metadata was read again at a later look."""
+    (_, records, answers, reads) = said_of(ledger_id)
+    record = LedgerRecord(ledger_id, look, 9, RecordStatus.FOUND, STAMP, METADATA)
+    return (ledger_id, [*records, ledger_row(replace(record, **others))], answers, reads)
+
+
+def test_lists_of_unchanged_suspects_are_demanded_without_judging_them(judged: list[int]) -> None:
+    """Any other ledger is judged. The steps are the same."""
+    cells = {
+        3: reread(3),
+        4: reread(4),
+        5: reread(5, mark=Mark(5)),
+        6: reread(6, look=3),
+        7: said_of(7),
+        8: reread(8, status=RecordStatus.GONE, stamp=None, metadata=None),
+        **{10 + n: reread(10 + n, stamp=stamp) for n, stamp in enumerate(OTHER_STAMPS)},
+        20: reread(20),
+    }
+    seen = table(SEEN, list(cells.values()))
+    again = steps.Unchanged(2, frozenset(cells) - {4})
+    found = rows(TERMS, seen.slice(0, 0), seen.slice(1), seen.slice(0, 1), unchanged=again)
+    assert sorted({*cells} - {3, 20}) == judged
+    demanded = {row["ledger_id"]: row["todo"] for row in found.to_pylist()}
+    assert cells.keys() == demanded.keys()
+    assert {"lists"} == {demanded[3], demanded[4], demanded[20]}
+    lists = [row for row in found.to_pylist() if row["ledger_id"] in (3, 20)]
+    assert {("indeterminate", ())} == {(row["standing"], tuple(row["findings"])) for row in lists}
+
+
+def silent_on(ledger_id: int, mark: Mark | None) -> tuple[Any, ...]:
+    """Return the cells of a SEEN row of a ledger of which no bookie said anything."""
+    record = LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, STAMP, METADATA, mark=mark)
+    bookies = expected_on(METADATA)
+    said = [Answer(name, ledger_id, 1, 0, AnswerStatus.SILENT) for name in bookies]
+    return (ledger_id, [ledger_row(record)], [answer_row(one) for one in said], None)
+
+
+def test_a_suspect_says_that_its_lists_are_demanded_again() -> None:
+    """A sound ledger does not, nor one that is marked: what it may hide depends on more."""
+    suspects = table(SEEN, [silent_on(3, None), silent_on(4, Mark(5))])
+    found = rows(TERMS, suspects, batch(5)).to_pylist()
+    assert ["look", "look", "nothing"] == [row["todo"] for row in found]
+    assert [True, False, False] == [row["asks_next"] for row in found]
