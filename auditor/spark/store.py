@@ -103,17 +103,18 @@ def is_on_this_machine(spark: SparkSession, root: Place) -> bool:
 def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> bool:
     """Raise ConfigError unless executors read what this process writes in `root`, and vice versa.
 
-    Return whether the Python of tasks can do so too, in a directory that is mounted everywhere.
-    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one or two
-    Spark jobs of at most TASKS_MAX tasks. An executor that joins later is not tried.
+    Return whether the Python of tasks can do so, in a directory that is mounted everywhere.
+    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs a Spark
+    job of at most TASKS_MAX tasks, or two. An executor that joins later is not tried.
     """
     if is_on_this_machine(spark, root):
         return True
     name = f".shared-{uuid.uuid4().hex}"
     try:
-        problem = _try(spark, root / name, stop)
-        if not problem and isinstance(root.files, fs.LocalFileSystem):
-            return _can_tasks_write(spark, root / name, stop)
+        is_directory = isinstance(root.files, fs.LocalFileSystem)
+        if is_directory and _can_tasks_write(spark, root / name / "tasks", stop):
+            return True
+        problem = _try(spark, root / name / "spark", stop)
     finally:
         with suppress(OutputError):
             root.remove(name)
@@ -127,10 +128,36 @@ def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -
     return False
 
 
+def _can_tasks_write(spark: SparkSession, place: Place, stop: StopRequest) -> bool:
+    """Return whether the Python of tasks reads what this process wrote there, and this process can
+    rename and read what they write.
+
+    Then the executors' JVMs, of which they are children, share the directory, too.
+    """
+    tasks = _write_ours(spark, place)
+    files = WorkerFiles(place, "theirs", TRIED, own_umask())
+
+    def read(batches: Batches) -> Batches:
+        for batch in batches:
+            if place.count("ours", TRIED) == tasks:
+                yield pa.RecordBatch.from_arrays([batch.column(0)], schema=TRIED)
+
+    def write() -> list[str]:
+        numbers = spark.range(0, tasks, 1, tasks)
+        names = map_batches(numbers, files.writer(read), FILES).toArrow()
+        return [str(name) for name in names["file"].to_pylist()]
+
+    try:
+        files.prepare()
+        files.publish(run_job(spark, stop, write, lambda _: None, STALL_MAX_S))
+        return place.count("theirs", TRIED) == tasks
+    except (SparkJobFailed, OutputError):
+        return False
+
+
 def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
     """Return the evidence that the place is not shared; None if there is none."""
-    tasks = _tasks(spark)
-    place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
+    tasks = _write_ours(spark, place)
 
     def copy() -> None:
         rows = read_tables(spark, [f"{place.uri}/ours"], TRIED)
@@ -146,33 +173,8 @@ def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
     return None if seen == tasks else f"of {tasks} rows that executors wrote, {seen} are there"
 
 
-def _can_tasks_write(spark: SparkSession, place: Place, stop: StopRequest) -> bool:
-    """Return whether tasks read what this process wrote there, and this process can rename and read
-    what they write, without Spark's file systems.
-
-    If not, Spark writes, which was tried before.
-    """
-    tasks, ours = _tasks(spark), place.count("ours", TRIED)
-    files = WorkerFiles(place, "tasks", TRIED, own_umask())
-
-    def read(batches: Batches) -> Batches:
-        for batch in batches:
-            if place.count("ours", TRIED) == ours:
-                yield pa.RecordBatch.from_arrays([batch.column(0)], schema=TRIED)
-
-    def write() -> list[str]:
-        numbers = spark.range(0, tasks, 1, tasks)
-        names = map_batches(numbers, files.writer(read), FILES).toArrow()
-        return [str(name) for name in names["file"].to_pylist()]
-
-    try:
-        files.prepare()
-        files.publish(run_job(spark, stop, write, lambda _: None, STALL_MAX_S))
-        return place.count("tasks", TRIED) == tasks
-    except (SparkJobFailed, OutputError):
-        return False
-
-
-def _tasks(spark: SparkSession) -> int:
-    """Return how many tasks try the output. There are more when more executors have joined."""
-    return min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
+def _write_ours(spark: SparkSession, place: Place) -> int:
+    """Write a table for tasks to read. Return its rows, and how many tasks there should be."""
+    tasks = min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
+    place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
+    return tasks

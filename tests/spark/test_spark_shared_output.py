@@ -29,19 +29,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return found
 
 
-def test_a_shared_output_is_left_as_it_was(spark: SparkSession, root: Place):
-    """Both sides read what the other one wrote, tasks also without Spark."""
-    assert require_shared_output(spark, root, StopRequest())
-    assert [] == os.listdir(root.path)
-
-
-def test_executors_may_join_between_the_two_trials(
+def test_a_shared_output_is_left_as_it_was(
     spark: SparkSession, root: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    """The second one then has more tasks."""
-    tasks = iter([2, 4])
-    monkeypatch.setattr(store, "_tasks", lambda spark: next(tasks))
+    """Both sides read what the other one wrote. Tasks can do so without Spark, which then does not
+    try it.
+    """
+    monkeypatch.setattr(store, "append", lambda *_: pytest.fail("Spark writes"))
     assert require_shared_output(spark, root, StopRequest())
+    assert [] == os.listdir(root.path)
 
 
 @pytest.mark.parametrize("fails", ["reading", "writing", "renaming"])
@@ -67,6 +63,13 @@ def test_spark_writes_where_tasks_cannot(
     assert [] == os.listdir(root.path)
 
 
+@pytest.fixture
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the Python of tasks unable to write."""
+    monkeypatch.setattr(store, "_can_tasks_write", lambda *_: False)
+
+
+@pytest.mark.usefixtures("by_spark")
 def test_what_executors_do_not_see_is_not_shared(spark: SparkSession, root: Place, tmp_path: Path):
     """The executors' output is another directory here, as on a machine of their own."""
     elsewhere = replace(root, uri=(tmp_path / "elsewhere").as_uri())
@@ -75,6 +78,7 @@ def test_what_executors_do_not_see_is_not_shared(spark: SparkSession, root: Plac
     assert [] == os.listdir(root.path)
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_what_executors_write_elsewhere_is_not_shared(
     spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
