@@ -369,11 +369,8 @@ class Carrying:
         for start in range(0, len(kept), CHECKED_AT_ONCE):
             self.check()
             at = kept[start : start + CHECKED_AT_ONCE]
-            columns = (found.ids[at], found.czxid[at], found.version[at])
-            known = zip(*(column.tolist() for column in columns), strict=True)
-            changed = [one.ledger_id for one in self.store.read_changed(known, FIRST_LOOK, now_ms)]
-            _, places = found.places(np.array(changed, np.int64))
-            found.require(places, DueFor.CHANGED)
+            changed = self.store.changed_ids(found.ids[at], found.czxid[at], found.version[at])
+            found.require(found.places(changed)[1], DueFor.CHANGED)
 
     def _copy(
         self,

@@ -1,7 +1,7 @@
-"""Read many ledgers, as Arrow batches of LEDGERS rows.
+"""Read many ledgers, as Arrow batches of LEDGERS rows, or compare their znodes with what is known.
 
 A ledger whose metadata is plain (`auditor.wire.metadata_columns`) costs no Python object. All
-others go through the records of `auditor.zookeeper.ledgers`.
+others go through the records of `auditor.zookeeper.ledgers`. Comparing decodes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from auditor.wire import znode_paths
 from auditor.wire.metadata_columns import MetadataDecoder
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.ledgers import record_of, unplaced_record
-from auditor.zookeeper.multi_read import LedgerPaths, Numbers, ZnodeColumns, concatenate
+from auditor.zookeeper.multi_read import OK, LedgerPaths, Numbers, ZnodeColumns, concatenate
 from auditor.zookeeper.reading import read_columns
 from auditor.zookeeper.session import Session
 
@@ -71,6 +71,27 @@ def read_batches(
             for ledger_id in portion
         )
         yield table(LEDGERS, map(pending.row, records))
+
+
+def changed_ids(
+    session: Session, root: str, layout: LedgerLayout, ids: Ids, czxids: Numbers, versions: Numbers
+) -> Ids:
+    """Return the ledgers whose znode no longer has the known czxid and version, ascending.
+
+    Ledgers that are gone or unreadable are among them: those of which
+    `auditor.zookeeper.ledgers.LedgerReader.changed` yields a record. Costs one read a ledger. Never
+    raises for a ledger.
+    """
+    placed = znode_paths.have_place(layout, ids)
+    is_changed = ~placed
+    rows, done = np.flatnonzero(placed), 0
+    for paths, znodes in read_columns(session, [LedgerPaths(root, layout, ids[rows])]):
+        these = rows[done : done + len(paths)]
+        is_same = (znodes.errors == OK) & (znodes.czxids == czxids[these])
+        is_changed[these] = ~(is_same & (znodes.versions == versions[these]))
+        done += len(paths)
+    assert done == len(rows), f"{done} of {len(rows)} znodes were answered for"
+    return ids[is_changed]
 
 
 class _Pending:

@@ -18,7 +18,7 @@ from auditor.wire.service_uri import ServiceUri
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper import cluster, ledgers
 from auditor.zookeeper.cluster import NewestWrite, find_newest_write
-from auditor.zookeeper.ledger_batches import read_batches
+from auditor.zookeeper.ledger_batches import changed_ids, read_batches
 from auditor.zookeeper.ledgers import (
     PARENTS_PER_PARTITION,
     LedgerReader,
@@ -27,7 +27,7 @@ from auditor.zookeeper.ledgers import (
     ListingPartition,
     Marks,
 )
-from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
+from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK, Numbers
 from auditor.zookeeper.reading import read_many, refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session, SessionOwner, connect
 
@@ -195,6 +195,13 @@ class MetadataStore(SessionOwner):
         Ledgers that are gone or unreadable have records too. Costs one read a ledger.
         """
         return self._reader.changed(known, look, now_ms)
+
+    def changed_ids(self, ids: Ids, czxids: Numbers, versions: Numbers) -> Ids:
+        """Return the ledgers of which `read_changed` yields a record, ascending.
+
+        Costs one read a ledger, and less than half of what `read_changed` costs.
+        """
+        return changed_ids(self._session, self.root, self.layout, ids, czxids, versions)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
         """Return the ledgers' passwords, only to check HMACs. Do not keep, log or write them."""

@@ -132,6 +132,68 @@ def test_batches_are_bounded(server: Server, tree: Znodes) -> None:
     assert calls.made <= CALLS_MAX * 5_000, f"{calls.made} calls for 5,000 ledgers"
 
 
+def changed_of(store: MetadataStore, known: list[tuple[int, int, int]]) -> list[int]:
+    """Compare in columns."""
+    ids, czxids, versions = (np.array(cells, np.int64) for cells in zip(*known, strict=True))
+    return store.changed_ids(ids, czxids, versions).tolist()
+
+
+@pytest.mark.also_in_memory
+@pytest.mark.parametrize("layout", list(LedgerLayout))
+@pytest.mark.parametrize("multi_read", [True, False])
+def test_the_changed_ledgers_are_those_that_are_found_one_by_one(
+    server: Server, tree: Znodes, layout: LedgerLayout, multi_read: bool
+) -> None:
+    """Written again, made again, shut, gone, never read before, and without a place."""
+    root = f"/changed-{layout.value}-{multi_read}/ledgers"
+    paths = {number: root + znode_paths.ledger_path(layout, number) for number in range(1, 13)}
+    tree.layout(root, layout)
+    tree.ledgers(root, layout, paths)
+    with open_store(uri(server.hosts, root), replace(STEADY, zookeeper_batch_paths=4)) as store:
+        if not multi_read:
+            store._session.multi_read = False
+        stamps = [one.stamp for one in store.read_ledgers(paths, 1, lambda: NOW_MS, False)]
+        known = [
+            (number, stamp.czxid, stamp.version)
+            for number, stamp in zip(paths, stamps, strict=True)
+            if stamp is not None
+        ]
+        known = [(-1, 0, 0), *known, (13, 0, 0), (2**62, 0, 0)]
+        assert [-1, 13] == [one for one in changed_of(store, known) if one < 2**62]
+        tree.put(paths[2], ledger_bytes(closed_ledger(7)))
+        tree.delete(paths[3])
+        tree.put(paths[3], ledger_bytes())
+        tree.delete(paths[5])
+        tree.put(paths[8], ledger_bytes(), shut=True)
+        records = store.read_changed(known, 1, lambda: NOW_MS)
+        read, bytes_read = store.counts.reads, store.counts.received_bytes
+        expected = [record.ledger_id for record in records]
+        read_one_by_one = store.counts.reads - read, store.counts.received_bytes - bytes_read
+        read, bytes_read = store.counts.reads, store.counts.received_bytes
+        assert expected == changed_of(store, known)
+        assert read_one_by_one == (
+            store.counts.reads - read,
+            store.counts.received_bytes - bytes_read,
+        )
+    assert [-1, 2, 3, 5, 8, 13] == [one for one in expected if one < 2**62]
+
+
+def test_comparing_znodes_makes_next_to_no_call_for_each(server: Server, tree: Znodes) -> None:
+    """Neither for those that are as they were, nor for those that are not."""
+    root = "/changed-many/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, range(5_000))
+    calls = _CallsOfTheAuditor()
+    with open_store(uri(server.hosts, root), STEADY) as store:
+        sys.setprofile(calls)
+        try:
+            changed = changed_of(store, [(number, 0, number % 2) for number in range(5_000)])
+        finally:
+            sys.setprofile(None)
+    assert list(range(5_000)) == changed
+    assert calls.made <= CALLS_MAX * 5_000, f"{calls.made} calls for 5,000 ledgers"
+
+
 @pytest.mark.also_in_memory
 def test_large_metadata_makes_small_batches(
     server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch

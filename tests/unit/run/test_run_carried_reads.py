@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.config import JudgingLimits
+from auditor.evidence.ids import Ids
 from auditor.evidence.rows import bookie_row, ledger_row, named_row, table
 from auditor.evidence.run_directory import MemoryDirectory, Place, place, write_json
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING, SEEN, VERDICTS
@@ -117,11 +118,9 @@ class Calm:
     def sync(self) -> None:
         """Do nothing."""
 
-    def read_changed(
-        self, known: Iterable[tuple[int, int, int]], look: int, now_ms: Callable[[], int]
-    ) -> Iterator[LedgerRecord]:
-        assert sum(1 for _ in known) > 0
-        return iter(())
+    def changed_ids(self, ids: Ids, czxids: Ids, versions: Ids) -> Ids:
+        assert len(ids) == len(czxids) == len(versions) > 0
+        return ids[:0]
 
 
 def many(batch: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:

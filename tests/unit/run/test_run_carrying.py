@@ -13,6 +13,7 @@ import pytest
 from support.report_stories import unchecked
 
 from auditor.after.history import UNCHECKED
+from auditor.evidence.ids import Ids
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.rows import answer_row, bookie_row, ledger_row, named_row, table
 from auditor.evidence.run_directory import Place, make_directory, place, write_json
@@ -111,14 +112,11 @@ class Store:
     def sync(self) -> None:
         """Do nothing."""
 
-    def read_changed(
-        self, known: Iterable[tuple[int, int, int]], look: int, now_ms: Callable[[], int]
-    ) -> Iterator[LedgerRecord]:
-        for ledger_id, czxid, version in known:
-            assert (100 + ledger_id, 3) == (czxid, version)
-            self.read.append(ledger_id)
-            if ledger_id in self.changed:
-                yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE)
+    def changed_ids(self, ids: Ids, czxids: Ids, versions: Ids) -> Ids:
+        assert (ids + 100).tolist() == czxids.tolist()
+        assert {3} == set(versions.tolist())
+        self.read += ids.tolist()
+        return ids[np.isin(ids, list(self.changed))]
 
 
 @dataclass

@@ -381,6 +381,31 @@ def test_answers_are_counted_here_where_spark_would_gather_all_evidence(
         assert 1 == file_of(run, "steps/look-1-judging-1/suspects", STEPS).num_rows
 
 
+@pytest.mark.parametrize("rule", [PlacementRule(), PlacementRule(Policy.RACK)])
+@pytest.mark.parametrize(("listed", "are_many"), [(7, False), (8, True)])
+def test_answers_about_many_ledgers_are_counted_without_spark_too(
+    run: Place, monkeypatch: pytest.MonkeyPatch, listed: int, are_many: bool, rule: PlacementRule
+) -> None:
+    """The evidence of few is gathered. So is that of all where placement is judged, and in a
+    judging that is repeated.
+    """
+    monkeypatch.setattr(stages, "SINGLY_MAX", 7)
+    monkeypatch.setattr(LeftOver, "count_listed", lambda _: listed)
+    counter = patch(monkeypatch, "count_of", Worker(STEPS, {"ledger_id": 2}))
+    judge = patch(monkeypatch, "judge_of", Worker(STEPS, {"ledger_id": 2}))
+    left, shard = LeftOver(), Shard(0, 2, 3)
+    left.by_call["recorded", shard] = [2, 3]
+    object.__setattr__(left, "_columns", {})
+    here = stages_of(run, left)
+    here.ledgers_max, here.terms = 1_000, Terms(0, 0, 16, 5, placement=rule)
+    is_counted = are_many and rule == PlacementRule()
+    here.judge(1, 0, shard)
+    assert [[2, 3]] * is_counted == [rows["ledger_id"].to_pylist() for rows in counter.given]
+    assert [[2, 3]] * (not is_counted) == seen_by(judge)
+    here.judge(1, 1, shard, again_without={})
+    assert ([[2, 3]] * (2 - is_counted), is_counted) == (seen_by(judge), len(counter.given))
+
+
 def test_the_plan_has_each_bookies_questions(
     run_without_answers: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
