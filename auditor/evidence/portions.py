@@ -70,20 +70,28 @@ class LedgerTable:
 
         Rows without a ledger id are not among them.
         """
+        parts = self._parts(shard, keep)
+        return pa.concat_tables([rows.table(columns, of_these) for rows, of_these in parts])
+
+    def batches(self, columns: Sequence[str], shard: Shard) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of the rows of the shard's ledgers, batch by batch."""
+        for rows, of_these in self._parts(shard, None):
+            yield from rows.batches(columns, of_these)
+
+    def _parts(
+        self, shard: Shard, keep: pc.Expression | None
+    ) -> Iterator[tuple[TableScan, pc.Expression]]:
+        """Yield the rows among which those of the shard are, each with what selects these."""
         ledger_id = pc.field("ledger_id")
         within = (ledger_id >= shard.first) & (ledger_id <= shard.last)
         has_ledger = pc.is_valid(ledger_id)
         of_these, of_any = (rows if keep is None else rows & keep for rows in (within, has_ledger))
         if not self.files:  # rows in memory
-            return self.scan.table(columns, of_these)
-        inside = [one for one in self.files if one.is_inside(shard)]
+            yield self.scan, of_these
+            return
+        yield self._only([one for one in self.files if one.is_inside(shard)]), of_any
         astride = [one for one in self.files if one.overlaps(shard) and not one.is_inside(shard)]
-        return pa.concat_tables(
-            [
-                self._only(inside).table(columns, of_any),
-                self._only(astride).table(columns, of_these),
-            ]
-        )
+        yield self._only(astride), of_these
 
     def _only(self, files: Sequence[_File]) -> TableScan:
         rows = self.scan.rows

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from auditor.evidence.ids import Ids, are_among
 from auditor.evidence.rows import Row, rows_of, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS, LISTING, READS
+from auditor.evidence.schemas import LISTING, READS
 from auditor.first_checker.circle import Arc
 from auditor.first_checker.spot_reads import CopyOfLedger, Density, ListTests, spot_copies
 from auditor.judging.tested_ledgers import TESTED_COLUMNS, may_have_reads
@@ -40,7 +40,8 @@ Reader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch
 """Reads entries: a batch of COUNTED_READS rows for each batch of WANTED rows."""
 RECORDS_AT_ONCE = 1_000
 """Ledgers that are values at a time. Most have a kilobyte, and those with many segments more."""
-_COLUMNS = [*TESTED_COLUMNS, "digest_type", "length_bytes"]
+COPY_COLUMNS = [*TESTED_COLUMNS, "digest_type", "length_bytes"]
+"""The columns of LEDGERS that say which copies of ledgers are read, and what their ends say."""
 
 
 def arcs_of(
@@ -82,19 +83,22 @@ Lengths: TypeAlias = dict[LedgerId, tuple[EntryId, int | None]]
 
 
 def draw_copies(
-    base: Place, ids: Ids, plan: ReadingPlan, arcs: Mapping[BookieId, Arc], lengths: Lengths
+    ledgers: Iterable[tuple[pa.RecordBatch, Ids]],
+    plan: ReadingPlan,
+    arcs: Mapping[BookieId, Arc],
+    lengths: Lengths,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield WANTED rows for the copies of these ledgers in the arcs, all of a ledger in one batch.
+    """Yield WANTED rows for the copies of ledgers in the arcs, all of a ledger in one batch.
 
-    A batch has QUESTIONS_AT_ONCE rows, and those of its last ledger may be more. Sets the lengths
-    of the ledgers of which the last entry is read. `base` has their metadata. Costs a scan of it,
-    and some operations on whole columns.
+    Each batch of metadata, with the COPY_COLUMNS, comes with ids: the ledgers among them count. A
+    batch of WANTED has QUESTIONS_AT_ONCE rows, and those of its last ledger may be more. Sets the
+    lengths of the ledgers of which the last entry is read. Costs some operations on whole columns.
     """
     tests = ListTests(plan.starts, {bookie: Density(arc) for bookie, arc in arcs.items()})
     rows: list[Row] = []
-    for batch in base.stream("evidence/ledgers", LEDGERS, _COLUMNS):
+    for batch, ids in ledgers:
         mine = rows_of(batch, pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
-        records = pa.StructArray.from_arrays(mine.columns, names=_COLUMNS)
+        records = pa.StructArray.from_arrays(mine.columns, names=COPY_COLUMNS)
         chosen = np.flatnonzero(may_have_reads(records, tests))
         for record in _records_at(records, chosen):
             wanted, last = list(_wanted(record, tests)), record["last_entry_id"]

@@ -31,9 +31,6 @@ from auditor.stages.selection import first_asked
 from auditor.stages.stages import Request
 from auditor.zookeeper.ledgers import Marks
 
-LISTED_HERE_MAX = 5_000_000
-"""The driver lists at most so many ledgers of a run with a period: 36 bytes each. Such a run asks
-about few, and seldom needs Spark for them."""
 CHOSEN = "due"
 """The stage that chooses the ledgers that a run with a period asks about."""
 SCRUBBED = "scrubs"
@@ -112,8 +109,9 @@ class Audit(Looks):
                 listing.unexpected_znodes,
                 "znodes above the ledgers belong to no ledger of this layout",
             )
-            here_max = LISTED_HERE_MAX if self.carrying is not None and self.carrying.base else 0
-            if self.stages.list_ledgers(listing.partitions, here_max=here_max):
+            # A run with a period asks about few ledgers, and seldom needs Spark for them.
+            is_here = self.carrying is not None and self.carrying.base is not None
+            if self.stages.list_ledgers(listing.partitions, is_here=is_here):
                 count_silent_parents(self.directory, "evidence/listing", listing, self.store.counts)
             self.relisting.record_first()
             self.begin_reads()

@@ -239,25 +239,27 @@ class Stages:
         self,
         portions: Sequence[ListingPartition],
         name: str = "evidence/listing",
-        here_max: int = 0,
+        *,
+        is_here: bool = False,
     ) -> bool:
-        """List every ledger id -> evidence/listing, or another table. Return whether Spark listed
-        them.
+        """List every ledger id -> evidence/listing, or another table. Return whether the rows count
+        the reads that this took.
 
-        `here_max`: this process may list so many ids.
+        `is_here`: this process lists them, however many they are, and writes those of a parent
+        before it lists the next ones.
 
-        A single portion is always listed here: that takes a moment, a Spark job two seconds.
-        Several portions are tried here if they may hold few ledgers: BookKeeper removes a parent
-        that has none.
+        A single portion is always listed here, at once: that takes a moment, a Spark job two
+        seconds. Several portions are tried here if they may hold few ledgers: BookKeeper removes a
+        parent that has none.
         """
-        ids_max = None if len(portions) <= 1 else max(self._ledgers_max(), here_max)
+        ids_max = None if len(portions) <= 1 else self._ledgers_max()
         parents = sum(len(portion.parents) for portion in portions)
-        if ids_max is None or parents <= ids_max:
+        if not is_here and (ids_max is None or parents <= ids_max):
             ids = self.local.list_ids(portions, ids_max)
             if ids is not None:
                 self.take_listing(ids, name)
                 return False
-        by = self.on_spark()
+        by = self.local if is_here else self.on_spark()
         cells = pa.array([list(portion.parents) for portion in portions])
         rows = by.rows(pa.RecordBatch.from_arrays([cells], schema=PARENTS))
         by.write(by.ask(rows, lister(by.address), COUNTED_LISTING), name, "listed")

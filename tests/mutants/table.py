@@ -2071,7 +2071,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "carrying a verdict makes its lists young",
         ACCOUNTING,
-        "run.carrying:Candidates.note_run",
+        "run.choosing:Candidates.note_run",
         "self.runs.append((run_id, began_ms))",
         "self.runs.append((run_id, self.runs[0][1])); return",
         ("test_the_time_of_the_lists_is_that_of_the_run_that_asked",),
@@ -2079,9 +2079,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "verdicts are carried over though the marks cannot be read",
         ACCOUNTING,
-        "run.carrying:Carrying._require",
-        "found.require_all(DueFor.UNREADABLE)",
-        "found.require(found.kept[:0], DueFor.UNREADABLE)",
+        "run.choosing:Chooser._require",
+        "if marks.problem:",
+        "if not marks:",
         ("test_nothing_is_carried_over_if_not_all_marks_are_known",),
     ),
     Mutant(
@@ -2119,7 +2119,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie that cannot send what it lists keeps its verdicts",
         ACCOUNTING,
-        "run.carrying:Carrying._bookies",
+        "run.choosing:Chooser._bookies",
         "unreadable = bookies_with(Kind.BOOKIE_UNREADABLE_ENTRIES, findings)",
         "unreadable = frozenset[BookieId]()",
         (
@@ -2130,7 +2130,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie keeps verdicts although nobody checked whether it can send what it lists",
         ACCOUNTING,
-        "run.carrying:Carrying._bookies",
+        "run.choosing:Chooser._bookies",
         "unchecked_bookies(base, Kind.BOOKIE_UNREADABLE_ENTRIES)",
         "frozenset[BookieId]()",
         ("test_what_the_base_could_not_check_again_counts_too",),
@@ -2162,7 +2162,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a verdict is carried over though the ledger is marked now",
         ACCOUNTING,
-        "run.carrying:Carrying._require",
+        "run.choosing:Chooser._require",
         "found.require(at, DueFor.MARKED)",
         "found.require(at[:0], DueFor.MARKED)",
         ("test_a_marked_and_a_changed_ledger_are_due",),
@@ -2170,7 +2170,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger whose turn has come is carried over",
         ACCOUNTING,
-        "run.carrying:Carrying._require",
+        "run.choosing:Chooser._require",
         "part[rotation.is_passed(found.ids[part], listed_at_ms)]",
         "part[:0]",
         ("test_a_ledger_has_its_turn_by_its_place",),
@@ -2178,17 +2178,25 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger with another znode is carried over",
         ACCOUNTING,
-        "run.carrying:Carrying._require_changed",
-        "found.require(places, DueFor.CHANGED)",
-        "found.require(places[:0], DueFor.CHANGED)",
+        "run.choosing:Chooser._require_changed",
+        "found.require(found.places(changed)[1], DueFor.CHANGED)",
+        "found.require(found.places(changed[:0])[1], DueFor.CHANGED)",
         ("test_a_marked_and_a_changed_ledger_are_due",),
+    ),
+    Mutant(
+        "a znode that was written again in place counts as the same",
+        ACCOUNTING,
+        "zookeeper.ledger_batches:changed_ids",
+        "is_same & (znodes.versions == versions[these])",
+        "is_same",
+        ("test_the_changed_ledgers_are_those_that_are_found_one_by_one",),
     ),
     Mutant(
         "a bookie of which the base found something new keeps what it carried",
         ACCOUNTING,
-        "run.carrying:Carrying._keep_unless_unfit",
-        "bookies_named(batch, bookies.doubted)",
-        "bookies_named(batch, ())",
+        "run.choosing:Chooser._keep_unless_unfit",
+        "bookies_named(rows, bookies.doubted)",
+        "bookies_named(rows, ())",
         ("test_a_bookie_in_doubt_makes_the_ledgers_due_that_the_base_carried",),
     ),
     Mutant(

@@ -34,6 +34,7 @@ from auditor.run.open_hours import OpenHours
 from auditor.run.pipeline import Audit
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stages.stages import SINGLY_MAX
 from auditor.stop import StopRequest
 from auditor.summary.due_ledgers import Rotation
 from auditor.summary.reading_plan import milliseconds
@@ -220,11 +221,21 @@ DIFFERENT = COSTS | {"carried", "verification.seed"}
 """The parts of a summary that a run with a period states otherwise than a whole run."""
 
 
-@pytest.mark.parametrize("settings", [{}, {"maintenance": "b1"}])
+@pytest.mark.parametrize(
+    ("settings", "singly_max"), [({}, SINGLY_MAX), ({}, 0), ({"maintenance": "b1"}, 0)]
+)
 def test_each_number_is_that_of_a_whole_run_of_the_same_moment(
-    hours: Hours, cluster: SandboxCluster, tmp_path: Path, settings: dict[str, str]
+    hours: Hours,
+    cluster: SandboxCluster,
+    tmp_path: Path,
+    settings: dict[str, str],
+    singly_max: int,
 ) -> None:
-    """A silent bookie leaves unknown what it leaves unknown in a whole run, also for `margin`."""
+    """A silent bookie leaves unknown what it leaves unknown in a whole run, also for `margin`.
+
+    Those that are due are asked about and judged one by one, or in columns.
+    """
+    hours.monkeypatch.setattr("auditor.stages.stages.SINGLY_MAX", singly_max)
     hours.run(-1, spot_reads="0")
     cluster.stop_bookie("b1")
     shutil.copytree(hours.output, tmp_path / "copy")

@@ -12,8 +12,6 @@ from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
-from auditor.run import pipeline
-from auditor.run.pipeline import LISTED_HERE_MAX
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.summary.due_ledgers import Rotation
 from auditor.summary.reading_plan import milliseconds
@@ -31,18 +29,16 @@ def asked(outcome: Outcome) -> list[int]:
 
 def in_two(listing: Listing) -> Listing:
     """Return a listing with one portion more, whose only parent has vanished: a single portion is
-    always listed by the driver.
+    always listed by the driver at once.
     """
     return replace(listing, partitions=(*listing.partitions, ListingPartition(("/99/9999",))))
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("listed_here_max", [LISTED_HERE_MAX, 60])
 def test_spark_asks_about_what_is_due_alone(
-    listed_here_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a cluster of more ledgers than the driver lists, where Spark lists them. Copies of
-    carried ledgers are read, too.
+    """The driver lists the ledgers, however many they are. Copies of carried ledgers are read, too.
 
     A lost ledger is new: nobody carried a verdict on it. Each ledger has one row of metadata.
 
@@ -50,7 +46,6 @@ def test_spark_asks_about_what_is_due_alone(
 
     Within 20 hours 9 to 19 of the sixty ledgers have their turn, whenever these hours begin.
     """
-    monkeypatch.setattr(pipeline, "LISTED_HERE_MAX", listed_here_max)
     find = MetadataStore.listing_partitions
     monkeypatch.setattr(MetadataStore, "listing_partitions", lambda store: in_two(find(store)))
     began = datetime.now(UTC)
@@ -74,8 +69,7 @@ def test_spark_asks_about_what_is_due_alone(
         )
     due = asked(found)
     run = place(str(found.run_dir))
-    is_listed_here = "evidence/listing/listed.parquet" in run.files_in("evidence/listing")
-    assert is_listed_here is (listed_here_max > 61)
+    assert {"evidence/listing/listed.parquet"} == run.files_in("evidence/listing")
     read = run.read_table("evidence/reads", READS, None, ["ledger_id"])["ledger_id"].to_pylist()
     assert {"reads"} == {one["verified_by"] for one in found.summary["verification"]["bookies"]}
     assert set(read) - set(due)

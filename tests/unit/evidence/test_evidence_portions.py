@@ -132,6 +132,8 @@ def test_rows_without_a_ledger_are_in_no_range(tmp_path: Path):
     table = LedgerTable.of(run.scan("t", SCHEMA))
     for shard in (EVERYTHING, Shard(0, ids[0]), Shard(0, 0, ids[0])):
         found = table.table(["ledger_id"], shard)["ledger_id"].to_numpy()
+        batches = [rows["ledger_id"].to_numpy() for rows in table.batches(["ledger_id"], shard)]
+        assert found.tolist() == np.concatenate(batches).tolist()
         assert np.int64 == found.dtype
         assert [one for one in ids if one <= shard.last] == found.tolist()
     status = pc.field("status") == "found"

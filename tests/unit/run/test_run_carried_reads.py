@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.config import JudgingLimits
 from auditor.evidence.ids import Ids
 from auditor.evidence.rows import bookie_row, ledger_row, named_row, table
-from auditor.evidence.run_directory import MemoryDirectory, Place, place, write_json
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING, SEEN, VERDICTS
 from auditor.first_checker.circle import CIRCLE, Arc
 from auditor.first_checker.spot_reads import Density, ListTests
@@ -24,10 +25,12 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.ledger import DigestType, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.run.carried_reads import Lengths, draw_copies
+from auditor.run import choosing
+from auditor.run.carried_reads import COPY_COLUMNS, Lengths, draw_copies
 from auditor.run.carrying import Carrying
 from auditor.sandbox.cluster import ledger
 from auditor.stages.asking import COUNTED_READS
+from auditor.stages.selection import DUE_LISTING
 from auditor.stages.steps import spots_of
 from auditor.summary.about import About, RunBase
 from auditor.summary.reading_plan import BookieReads, ReadingPlan
@@ -63,12 +66,11 @@ def test_the_copies_are_those_that_the_tests_of_a_whole_run_read(
 ) -> None:
     """Each as the same row. Of other ledgers none is drawn."""
     records = [record(i, SHAPES[i % len(SHAPES)]) for i in range(1, 61)]
-    base = MemoryDirectory()
-    base.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
+    rows = table(LEDGERS, map(ledger_row, records)).select(COPY_COLUMNS)
     plan = ReadingPlan(seed)
     ids = np.array(sorted(carried), np.int64)
     lengths = Lengths()
-    batches = draw_copies(base, ids, plan, chosen, lengths)
+    batches = draw_copies([(rows[:25], ids), (rows[25:], ids)], plan, chosen, lengths)
     drawn = [row for rows in batches for row in rows.to_pylist()]
     last = {one.ledger_id: one.metadata.last_entry_id for one in records if one.metadata}
     ends = {row["ledger_id"] for row in drawn if row["entry_id"] == last[row["ledger_id"]]}
@@ -100,7 +102,7 @@ def test_what_was_read_already_is_not_drawn_again() -> None:
 
 
 BYTES_A_LEDGER_MAX = 100
-"""What choosing holds at most for each listed ledger: 1 GB of 10,000,000."""
+"""What choosing holds at most for each ledger of a range: 25 MB of 250,000."""
 
 
 class Calm:
@@ -152,9 +154,10 @@ def write_base(base: Place, ledgers: int, bookies: Sequence[BookieRecord]) -> No
     base.write_table("evidence/bookies", table(BOOKIES, map(bookie_row, bookies)), "all")
 
 
-def test_choosing_holds_a_bounded_number_of_bytes_for_each_ledger(tmp_path: Path) -> None:
-    """Values of numpy and Arrow alike. What is read is not held."""
-    ledgers = 100_000
+def bytes_to_choose(tmp_path: Path, ledgers: int) -> int:
+    """Return how many bytes of values of Python and numpy were held at a time to choose among so
+    many ledgers. What Arrow held is given back.
+    """
     registered = Registration.WRITABLE
     bookies = [
         BookieRecord(
@@ -164,7 +167,8 @@ def test_choosing_holds_a_bounded_number_of_bytes_for_each_ledger(tmp_path: Path
     ]
     run, base = place(str(tmp_path / "run")), place(str(tmp_path / "base"))
     write_base(base, ledgers, bookies)
-    run.write_table("evidence/listing", pa.table([range(ledgers)], LISTING), "listed")
+    listed = (ids.select(["ledger_id"]) for ids in many(table(LISTING, [(0,)] * 10_000), ledgers))
+    run.write_stream("evidence/listing", listed, LISTING, "listed")
     run.write_table("evidence/reads", COUNTED_READS.empty_table(), "none")
     facts = ClusterFacts("zk://h:1/l", ("h:1",), "/l", "hierarchical", "id", False, None)
     bookies_before = {one.bookie_id: BookieReads(999 * HOUR_MS) for one in bookies}
@@ -198,6 +202,18 @@ def test_choosing_holds_a_bounded_number_of_bytes_for_each_ledger(tmp_path: Path
         tracemalloc.stop()
     carried = run.count("evidence/carried", LISTING)
     assert 0.99 * ledgers < carried < ledgers
+    assert carried + run.count(DUE_LISTING, LISTING) == ledgers
     assert 0 < sum(wanted) < 3 * 5 * ledgers // 100
-    assert peak < BYTES_A_LEDGER_MAX * ledgers
     assert pool.bytes_allocated() - before < 2**20
+    return peak
+
+
+@pytest.mark.parametrize("ledgers", [50_000, 200_000])
+def test_choosing_holds_a_bounded_number_of_bytes(
+    ledgers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the ledgers of one range, not for all, and a mebibyte. What is read is not held."""
+    at_once = 50_000
+    monkeypatch.setattr(choosing, "CHOSEN_AT_ONCE", at_once)
+    peak = bytes_to_choose(tmp_path, ledgers)
+    assert peak < BYTES_A_LEDGER_MAX * at_once + 2**20

@@ -43,9 +43,10 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.run import carried_reads
+from auditor.run import carried_reads, choosing
 from auditor.run.carried_reads import arcs_of, copies_read_before
 from auditor.run.carrying import Carrying, arcs_in
+from auditor.run.choosing import CHOSEN_AT_ONCE
 from auditor.sandbox.cluster import ledger
 from auditor.stages.asking import COUNTED_READS
 from auditor.stages.selection import DUE_LISTING
@@ -198,8 +199,10 @@ class Case:
             )
 
 
-@pytest.fixture
-def case(tmp_path: Path) -> Case:
+@pytest.fixture(params=[CHOSEN_AT_ONCE, 5], ids=["at-once", "by-ranges"])
+def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Return a case whose ledgers are chosen together, or in three ranges."""
+    monkeypatch.setattr(choosing, "CHOSEN_AT_ONCE", request.param)
     return Case(place(str(tmp_path / "run")), place(str(tmp_path / "base")))
 
 
@@ -586,7 +589,7 @@ def test_a_bookie_in_doubt_makes_the_ledgers_due_that_the_base_carried(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that the base asked about itself are not due: their lists are from after the doubt."""
-    monkeypatch.setattr("auditor.run.carrying.read_findings", lambda _: [Found("new", "b1")])
+    monkeypatch.setattr("auditor.run.choosing.read_findings", lambda _: [Found("new", "b1")])
     case.carried_before = dict.fromkeys((1, 2, 4), 998 * HOUR_MS)
     assert ({*IDS} - {2, 4}, {"bookie": 2}) == (case.choose()[0], case.due())
 
@@ -596,7 +599,7 @@ def test_a_bookie_that_could_not_send_what_it_lists_makes_its_ledgers_due(
 ) -> None:
     """Also if that is known for long: its lists prove nothing."""
     found = [Found("still", "b1", kind=Kind.BOOKIE_UNREADABLE_ENTRIES), Found("still", "b3")]
-    monkeypatch.setattr("auditor.run.carrying.read_findings", lambda _: found)
+    monkeypatch.setattr("auditor.run.choosing.read_findings", lambda _: found)
     assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
 
 

@@ -257,6 +257,17 @@ def test_one_portion_is_listed_here_however_many_ledgers_it_has() -> None:
     assert ["here lists at most None", "here evidence/listing listed"] == done
 
 
+@pytest.mark.parametrize("parents", [(9,), (2, 2), (3, 3)])
+@pytest.mark.parametrize("bounds", [(1, 4), (0, 0)])
+def test_a_listing_is_written_here_parent_by_parent(
+    parents: tuple[int, ...], bounds: tuple[int, int]
+) -> None:
+    """However many ledgers there are: they are not counted, and none is held."""
+    stages, done = done_by(*bounds)
+    assert stages.list_ledgers(portions(*parents), is_here=True)
+    assert ["here evidence/listing listed"] == done
+
+
 def test_ledgers_that_are_named_are_written_here() -> None:
     """No ledger is counted and Spark is not needed."""
     stages, done = done_by(0)
