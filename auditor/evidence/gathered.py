@@ -22,6 +22,7 @@ from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.evidence.shard_files import ledgers_read
 from auditor.evidence.table_scan import are_of
 from auditor.first_checker.schedule import expected_list
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
@@ -135,10 +136,10 @@ def read_answers(run: Place, keep: pc.Expression) -> list[Answer]:
 def _metadata_of(
     run: Place, ids: set[LedgerId]
 ) -> Mapping[tuple[LedgerId, int], LedgerMetadata | None]:
-    """Return the metadata of some ledgers, by ledger and look."""
+    """Return the metadata of some ledgers that the run read, by ledger and look."""
     if not ids:
         return {}
-    rows = run.read_table("evidence/ledgers", LEDGERS, are_of(sorted(ids)))
+    rows = ledgers_read(run).table(LEDGERS.names, are_of(sorted(ids)))
     return {(one.ledger_id, one.look): one.metadata for one in ledger_records(rows)}
 
 

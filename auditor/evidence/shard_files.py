@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from auditor.evidence.ids import Shard
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import MemoryDirectory, Place
+from auditor.evidence.schemas import CARRIED_LEDGERS, LEDGERS
 from auditor.evidence.small_files import scan_small_files
 from auditor.evidence.table_scan import TableScan, file_errors, scan_rows
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
@@ -142,6 +143,20 @@ class ShardFiles:
                 self._ends[file] = _End(span_of(metadata), metadata.num_rows)
         span = self._ends[file].span
         return span is not None and span[0] <= shard.last and shard.first <= span[1]
+
+
+def ledgers_read(run: Place) -> TableScan:
+    """Return the rows of evidence/ledgers that a run read itself: none of a ledger whose verdict it
+    carried over.
+
+    If it carried some, this costs a listing of the table, and reading the end of each file. Raises
+    OutputError.
+    """
+    if not run.has_file(CARRIED_LEDGERS):
+        return run.scan("evidence/ledgers", LEDGERS)
+    files = ShardFiles(run)
+    own = [file for file in files.of("evidence/ledgers", EVERYTHING) if file != CARRIED_LEDGERS]
+    return files.scan_files("evidence/ledgers", LEDGERS, own)
 
 
 def span_of(metadata: pq.FileMetaData) -> Span | None:

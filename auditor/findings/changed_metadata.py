@@ -23,12 +23,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import Ids, Shard, distinct_numbers, newest_rows
+from auditor.evidence.ids import (
+    Ids,
+    Shard,
+    are_among,
+    distinct_numbers,
+    missing_numbers,
+    newest_rows,
+)
 from auditor.evidence.portions import LedgerTable, id_ranges
-from auditor.evidence.rows import Row, named_row
+from auditor.evidence.rows import Row, named_row, rows_of
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
+from auditor.evidence.schemas import (
+    CARRIED_LEDGERS,
+    CHANGED_LEDGERS,
+    COMPARISONS,
+    LEDGERS,
+    LISTING,
+)
 from auditor.evidence.shard_files import ShardFiles
+from auditor.evidence.table_scan import TableScan
 from auditor.findings.gone_ledgers import GONE_FILE, gone_ledgers
 from auditor.model.evidence import Look
 from auditor.model.facts import (
@@ -43,6 +57,7 @@ from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.summary import MetadataComparison
 from auditor.summary.about import About
+from auditor.summary.carried import read_carried_ids
 from auditor.witness.finding_lines import znode_testimony
 from auditor.witness.phrases import name_some
 from auditor.witness.pulsar_commands import owner_of
@@ -109,6 +124,9 @@ def compare_metadata(
 
     A ledger that already differed is compared with the row that was kept of it. Costs a scan of
     thirteen columns of both tables. Memory: COMPARED_AT_ONCE rows of each. Raises OutputError.
+
+    If the run carried verdicts over, then from the earlier run, and their rows are those of it:
+    these are not compared again.
     """
     kept, total = kept_rows(earlier), 0
     kept_ids = kept["ledger_id"].to_numpy()
@@ -119,8 +137,11 @@ def compare_metadata(
     ids = (batch["ledger_id"] for batch in listing.batches(["ledger_id"]))
     highest = max((pc.max(some).as_py() for some in ids if len(some)), default=-1)
     files_then, files_now = ShardFiles(earlier), ShardFiles(run)
+    carried = read_carried_ids(run)
+    kept_and_carried = kept_ids[are_among(kept_ids, carried)]
     for shard in id_ranges(listing, COMPARED_AT_ONCE):
-        then, now = _newest_in(files_then, shard), _newest_in(files_now, shard)
+        then, now = _newest_in(files_then, shard, carried), _newest_read_in(files_now, shard)
+        total += _count_in(carried, shard)
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
         total += int(np.count_nonzero(is_closed))
@@ -129,6 +150,8 @@ def compare_metadata(
         in_order = distinct_numbers(listed.table(["ledger_id"], shard)["ledger_id"].to_numpy())
         returned.append(_older(now, in_order, highest, earlier_began_ms - OLDER_BY_MS))
         fresh.append(np.setdiff1d(changed, kept_ids))
+        if len(kept_and_carried):
+            now = _newest_in(files_now, shard, missing_numbers(carried, kept_and_carried))
         before, after = _in_both(_within(kept, shard), now)
         still.append(_ids_of(before, _differ(before, after)))
     known, new = distinct_numbers(np.concatenate(still)), np.concatenate(fresh)
@@ -170,12 +193,38 @@ def kept_rows(run: Place) -> pa.Table:
     )
 
 
-def _newest_in(files: ShardFiles, shard: Shard) -> pa.Table:
-    """Return the newest readable row of each ledger in a range of ids, ascending."""
+def _newest_in(files: ShardFiles, shard: Shard, left_out: Ids) -> pa.Table:
+    """Return the newest readable row of each ledger in a range of ids that is not left out,
+    ascending.
+    """
+    rows = _rows_in(files.scan("evidence/ledgers", LEDGERS, shard), shard)
+    is_left_out = are_among(rows["ledger_id"].to_numpy(), left_out)
+    return _newest(rows_of(rows, pa.array(~is_left_out)))
+
+
+def _newest_read_in(files: ShardFiles, shard: Shard) -> pa.Table:
+    """Return the newest readable row of each ledger in a range of ids that the run read,
+    ascending.
+    """
+    if not files.run.has_file(CARRIED_LEDGERS):
+        return _newest(_rows_in(files.scan("evidence/ledgers", LEDGERS, shard), shard))
+    own = [file for file in files.of("evidence/ledgers", shard) if file != CARRIED_LEDGERS]
+    return _newest(_rows_in(files.scan_files("evidence/ledgers", LEDGERS, own), shard))
+
+
+def _count_in(ids: Ids, shard: Shard) -> int:
+    first = np.searchsorted(ids, shard.first)
+    return int(np.searchsorted(ids, shard.last, side="right") - first)
+
+
+def _rows_in(ledgers: TableScan, shard: Shard) -> pa.Table:
     keep = _FOUND
     if not shard.is_all:
         keep &= (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
-    rows = files.scan("evidence/ledgers", LEDGERS, shard).table(_COLUMNS, keep)
+    return ledgers.table(_COLUMNS, keep)
+
+
+def _newest(rows: pa.Table) -> pa.Table:
     ids = rows["ledger_id"].to_numpy()
     if np.all(ids[1:] > ids[:-1]):
         return rows

@@ -57,6 +57,10 @@ class Tables:
     def has_table(self, name: str) -> bool:
         return name in self.tables
 
+    def has_file(self, name: str) -> bool:
+        """Return False: a table is not in files."""
+        return False
+
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, _file_name: str) -> None:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         self.tables[name] = (

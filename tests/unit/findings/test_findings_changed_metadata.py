@@ -10,7 +10,15 @@ import pytest
 
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
+from auditor.evidence.schemas import (
+    CARRIED,
+    CARRIED_LEDGERS,
+    CARRIED_TABLE,
+    CHANGED_LEDGERS,
+    COMPARISONS,
+    LEDGERS,
+    LISTING,
+)
 from auditor.findings import changed_metadata
 from auditor.findings.changed_metadata import (
     AGAIN,
@@ -180,6 +188,41 @@ def test_a_ledger_that_differs_is_compared_with_the_first_run_on_every_night(
     unread = record(1, status=RecordStatus.UNREADABLE)
     hidden = write_run(place(str(tmp_path / "hidden")), [unread, record(2)])
     assert [THEN] == compare_metadata(second, NOW, hidden).rows["run_id"].to_pylist()
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1_000])
+def test_ledgers_that_were_carried_over_count_as_compared(
+    runs: tuple[Place, Place],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: int,
+) -> None:
+    """Their rows are those of the earlier run. What is found is what a comparison of all finds: of
+    the others, and of one that differed in an earlier run and was carried over since.
+    """
+    monkeypatch.setattr(changed_metadata, "COMPARED_AT_ONCE", at_once)
+    cut = CHANGES[MetadataField.LAST_ENTRY_ID]
+    then = [*(record(i) for i in range(1, 9)), record(9, OPEN), record(8, look=2)]
+    first = compare_metadata(write_run(runs[0], then), THEN, write_run(runs[1], [record(3, cut)]))
+    assert [3] == first.ids.tolist()
+    second = write_run(place(str(tmp_path / "second")), [*then[:2], record(3, cut), *then[3:]])
+    look_again(second, first, [])
+    read = [record(5, cut), record(6, version=0), record(9, look=2), record(0), record(8, look=2)]
+    carried = [record(1), record(2), record(3, cut), record(4)]
+    whole = write_run(place(str(tmp_path / "whole")), [*read, *carried, record(7)])
+    due = write_run(place(str(tmp_path / "due")), [*read, record(7)])
+    ids = [(i,) for i in range(10)]
+    due.write_table("evidence/listing", table(LISTING, ids), "all")
+    due.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, carried)), "carried")
+    assert CARRIED_LEDGERS in due.files_in("evidence")
+    rows = [(one.ledger_id, THEN, 0) for one in carried]
+    due.write_table(CARRIED_TABLE, table(CARRIED, rows), "carried")
+    expected, found = (compare_metadata(second, NOW, run) for run in (whole, due))
+    assert [3, 5] == expected.ids.tolist()
+    assert (expected.ledgers, expected.changed) == (found.ledgers, found.changed)
+    assert expected.rows.equals(found.rows)
+    assert ([6], [0]) == (expected.went_back.tolist(), expected.returned.tolist())
+    assert ([6], [0]) == (found.went_back.tolist(), found.returned.tolist())
 
 
 @pytest.mark.parametrize("name", MetadataField)
