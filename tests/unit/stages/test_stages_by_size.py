@@ -158,6 +158,22 @@ def test_few_reads_that_test_lists_are_drawn_and_made_here(
         done.clear()
 
 
+@pytest.mark.parametrize(
+    ("singly_max", "done_in_order"), [(LISTED, ["here"]), (LISTED - 1, ["here collects", "here"])]
+)
+def test_reads_that_test_the_lists_of_many_ledgers_are_drawn_in_columns_without_spark_too(
+    singly_max: int, done_in_order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evidence of few is gathered."""
+    monkeypatch.setattr("auditor.stages.stages.SINGLY_MAX", singly_max)
+    monkeypatch.setattr(Counted, "tested", lambda *_: pa.table({"ledger_id": range(2)}))
+    drawn = table(WANTED, [tuple([None] * len(WANTED))])
+    monkeypatch.setattr(Recorder, "collected", pa.Table.from_batches([drawn]))
+    stages, done = done_by(1_000, LISTED)
+    stages.test_lists(NOBODY, SHARD, ListTests(Starts(0), {}))
+    assert [*done_in_order[:-1], "here evidence/reads look-01-shard-0007-spots"] == done
+
+
 @pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)
 def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     suspects_max: int, ledgers_max: int, way: str, counted: list[Ledgers]
