@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from auditor.after.finished_run import open_finished_run, read_about
-from auditor.after.stored_copies import Ints
+from auditor.after.stored_copies import Ints, zero_counts
 from auditor.after.stored_runs import StoredRuns
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.ids import distinct_numbers, last_of_each
+from auditor.evidence.ids import are_among, distinct_numbers
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
@@ -22,25 +22,40 @@ from auditor.report.layout import duration, moment, of, printable
 
 @dataclass(frozen=True, slots=True)
 class MarkedLedgers:
-    """The ledgers of a run, and those that were marked when it read them last, ascending."""
+    """Ledgers that were there at some moment, and those that were marked, ascending.
+
+    `ledger_ids` has at least those that are compared with the marks of another moment.
+    """
 
     ledger_ids: Ints
     marked: Ints
 
 
-def read_marked(directory: Place) -> MarkedLedgers:
-    """Return the marked ledgers of a run. Raises OutputError if its evidence cannot be read."""
-    columns = ["ledger_id", "look"]
-    rows = directory.read_table("evidence/ledgers", LEDGERS, columns=columns)
-    ids, looks = rows["ledger_id"].to_numpy(), rows["look"].to_numpy()
-    order = np.lexsort((looks, ids))
-    newest = order[last_of_each(ids[order])]
-    ids, looks = ids[newest], looks[newest]
-    keep = pc.field("mark").is_valid()
-    marks = directory.read_table("evidence/ledgers", LEDGERS, keep, columns)
-    places = np.searchsorted(ids, marks["ledger_id"].to_numpy())
-    is_newest = looks[places] == marks["look"].to_numpy()
-    return MarkedLedgers(ids, distinct_numbers(ids[places[is_newest]]))
+_KEY = ["ledger_id", "look"]
+_NO_IDS = zero_counts(0)
+
+
+def read_marked(directory: Place, among: Ints = _NO_IDS) -> MarkedLedgers:
+    """Return the ledgers of a run that were marked when it read them last, and which of the ledgers
+    `among` it read.
+
+    Where nothing was marked and `among` is empty, this costs reading the end of each file; else a
+    scan. Memory: a few numbers for each of these ledgers. Raises OutputError if the evidence cannot
+    be read.
+    """
+    ledgers = directory.scan("evidence/ledgers", LEDGERS)
+    marks = ledgers.parts_with("mark").table(_KEY, pc.field("mark").is_valid())
+    marked_once, marked_at = (marks[name].to_numpy() for name in _KEY)
+    wanted = distinct_numbers(np.concatenate([marked_once, among]))
+    newest = zero_counts(len(wanted))
+    if len(wanted):
+        for batch in ledgers.batches(_KEY):
+            ids, looks = (batch[name].to_numpy() for name in _KEY)
+            is_wanted = are_among(ids, wanted)
+            np.maximum.at(newest, np.searchsorted(wanted, ids[is_wanted]), looks[is_wanted])
+    places = np.searchsorted(wanted, marked_once)
+    is_newest = newest[places] == marked_at
+    return MarkedLedgers(wanted[newest > 0], distinct_numbers(marked_once[is_newest]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +116,8 @@ def marks_since_earlier_run(run_dir: str) -> MarksSince | None:
     if began is None or ended is None:
         return None
     since_s = (ended - began).total_seconds()
-    return marks_since(before.run_id, since_s, then, read_marked(directory))
+    now = read_marked(directory, then.marked)
+    return marks_since(before.run_id, since_s, then, now)
 
 
 def repair_sentences(marks: MarksSince | None) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support import report_stories
+from support.counted_memory import counted_memory
 
 from auditor.after.repairing import (
     MarkedLedgers,
@@ -102,7 +103,7 @@ def row(ledger_id: int, look: int = 1, *, is_marked: bool = False) -> dict[str, 
 
 
 def test_the_last_look_says_whether_a_ledger_is_marked(tmp_path: Path):
-    """Ledger 2 lost its mark between two looks, and ledger 3 got one."""
+    """Ledger 2 lost its mark between two looks, and ledger 3 got one. Ledger 5 does not exist."""
     run = store(
         tmp_path,
         EARLIER,
@@ -112,10 +113,29 @@ def test_the_last_look_says_whether_a_ledger_is_marked(tmp_path: Path):
             row(2, is_marked=True),
             row(2, 2),
             row(3),
+            row(4),
         ],
     )
-    found = read_marked(place(run))
-    assert ([1, 2, 3], [1, 3]) == (found.ledger_ids.tolist(), found.marked.tolist())
+    found = read_marked(place(run), np.array([4, 5]))
+    assert ([1, 2, 3, 4], [1, 3]) == (found.ledger_ids.tolist(), found.marked.tolist())
+
+
+def test_ledgers_without_a_mark_take_no_memory(tmp_path: Path):
+    """Ten ledgers are marked, in one night others than in the next, and 200,000 never."""
+    unmarked, size = 200_000, 10_000
+    for name, first in ((EARLIER, 0), (LATER, 5)):
+        rows = [row(i, is_marked=first <= i < first + 10) for i in range(15)]
+        later = store(tmp_path, name, rows)
+        many = pa.Table.from_pylist([dict.fromkeys(LEDGERS.names) | row(0)], schema=LEDGERS)
+        many = many.take(pa.array(np.zeros(size, np.int64)))
+        for start in range(100, 100 + unmarked, size):
+            ids = pa.array(np.arange(start, start + size))
+            part = many.set_column(0, LEDGERS.field("ledger_id"), ids)
+            place(later).write_table("evidence/ledgers", part, f"part-{start}")
+    with counted_memory() as peak:
+        found = marks_since_earlier_run(later)
+    assert found == MarksSince("20260101T030000Z-000001", 86_400, 10, 10, 5, 5)
+    assert peak() < 12 * unmarked, "their ids and looks alone take 12 bytes each"
 
 
 def test_two_nights_show_the_progress(tmp_path: Path):
