@@ -34,6 +34,9 @@ _ANY: Span = (0, LEDGER_ID_MAX)
 HELD_BYTES_MAX = 160 * 2**20
 """Rows of files are held up to so many bytes: those of a shard of 200,000 ledgers on three bookies
 take 90 MiB. The rows of files that have more together are decoded by each scan."""
+SHARDS_HELD = 2
+"""Rows are held of so many shards: of that in work, and of the next, which Spark is asked about
+meanwhile."""
 ROW_BYTES_MIN = 64
 """Files are not decoded to be held if so many bytes a row are more than HELD_BYTES_MAX."""
 
@@ -49,7 +52,8 @@ class _End(NamedTuple):
 class ShardFiles:
     """The files of one run. They are only added to, or removed.
 
-    `holds`: the rows that were scanned last are held, up to HELD_BYTES_MAX, until `release`.
+    `holds`: the rows that were scanned last are held, up to HELD_BYTES_MAX, until `release`, or
+    until SHARDS_HELD other shards were begun.
     """
 
     run: Place
@@ -57,6 +61,8 @@ class ShardFiles:
     _ends: dict[str, _End] = field(default_factory=dict)
     _held: dict[str, pa.Table] = field(default_factory=dict)
     """The rows of files, those that were scanned last at the end."""
+    _begun: list[Shard] = field(default_factory=list)
+    """The SHARDS_HELD shards that were begun last."""
     _too_large: set[str] = field(default_factory=set)
     """Files that were found to have too many bytes, alone or with others."""
 
@@ -67,6 +73,7 @@ class ShardFiles:
         count. Costs a listing of the table, and reading the end of each file that is new. Raises
         OutputError.
         """
+        self._begin(shard)
         files = self.run.files_in(table)
         return [
             file
@@ -102,6 +109,17 @@ class ShardFiles:
     def release(self) -> None:
         """Hold no rows any more, until the next scan."""
         self._held.clear()
+
+    def _begin(self, shard: Shard) -> None:
+        """Let go of the rows of shards that are done, before rows of another shard are decoded."""
+        if not self.holds or shard in self._begun:
+            return
+        self._begun = [*self._begun[1 - SHARDS_HELD :], shard]
+        self._held = {
+            file: rows
+            for file, rows in self._held.items()
+            if any(self._may_have(file, one) for one in self._begun)
+        }
 
     def _hold(self, files: Sequence[str], schema: pa.Schema) -> pa.Table | None:
         """Return the rows of these files, each decoded once; None if they have too many bytes."""

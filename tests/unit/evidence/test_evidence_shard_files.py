@@ -155,6 +155,20 @@ def test_only_as_many_rows_are_let_go_as_the_newest_need(
     assert ["both", "low", "high", "top", "low"] == decoded
 
 
+def test_rows_of_a_shard_are_let_go_before_those_of_the_next_but_one_are_decoded(
+    run: Place, decoded: list[str]
+) -> None:
+    """Two shards are in work at a time. A file of both stays as long as one of them."""
+    run.write_table(TABLE, rows_of(20, 29), "top")
+    files, top = ShardFiles(run, holds=True), Shard(2, 20, 29)
+    scanned = [scanned_by(files, shard, 9, 15, 29) for shard in (LOW, HIGH, LOW, HIGH)]
+    assert [[9, 15], [15], [9, 15], [15]] == scanned
+    assert ["both", "low", "high"] == decoded
+    files.of("evidence/ledgers", top)
+    assert [[15], [9, 15]] == [scanned_by(files, shard, 9, 15) for shard in (HIGH, LOW)]
+    assert ["both", "low", "high", "low"] == decoded
+
+
 @pytest.mark.parametrize("rows_max", [2, 1000])
 def test_files_of_too_many_bytes_are_not_held(
     run: Place, decoded: list[str], monkeypatch: pytest.MonkeyPatch, rows_max: int
