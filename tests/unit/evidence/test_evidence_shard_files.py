@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from auditor.evidence import shard_files
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.shard_files import ShardFiles, span_of
+from auditor.evidence.shard_files import ShardFiles, share_nulls, span_of
 from auditor.evidence.table_scan import TableScan, are_of
 
 ROWS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64())])
@@ -184,6 +184,36 @@ def test_files_of_too_many_bytes_are_not_held(
         assert [0, 5, 9] == scanned_by(files, LOW, 0, 5, 9)
     assert ([] if rows_max == 2 else ["both", "low"]) == decoded
     assert [10, 15] == scanned_by(files, HIGH, 10, 15)
+
+
+@pytest.mark.parametrize("count", [0, 7, 8, 23])
+def test_nulls_are_shared_and_every_value_stays(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """A column with one value is not touched. Its parts may end elsewhere than those of others."""
+    monkeypatch.setattr(shard_files, "NULLS_AT_ONCE", 7)
+    kind = pa.struct([("name", pa.string()), ("ids", pa.list_(pa.int64()))])
+    cells = [None] * max(0, count - 1) + [{"name": "b", "ids": [1]}][:count]
+    columns = [pa.nulls(count, kind), pa.array(cells, kind), pa.array(range(count))]
+    rows = pa.table(columns, pa.schema([("no", kind), ("one", kind), ("ledger_id", pa.int64())]))
+    shared = share_nulls(pa.concat_tables([rows, rows.slice(0, 0)]))
+    assert rows.schema == shared.schema
+    assert rows.to_pylist() == shared.to_pylist()
+    shared.validate(full=True)
+    is_shared = shared.get_total_buffer_size() < rows.get_total_buffer_size()
+    assert is_shared == (count == 23)
+
+
+def test_held_rows_without_values_take_little(tmp_path: Path) -> None:
+    """Most answers have no list of their own, and most ledgers no mark."""
+    count, run = 5 * shard_files.NULLS_AT_ONCE, place(str(tmp_path))
+    schema = pa.schema([("ledger_id", pa.int64()), *((name, pa.int64()) for name in "abcdefg")])
+    run.write_table(TABLE, pa.table([range(count), *[pa.nulls(count)] * 7], schema), "one")
+    before = pa.total_allocated_bytes()
+    rows = ShardFiles(run, holds=True).scan(TABLE, schema, Shard(0, 0, count))
+    held = pa.total_allocated_bytes() - before
+    assert [count - 1] == rows.table(["ledger_id"], are_of([count - 1]))["ledger_id"].to_pylist()
+    assert 8 * count < held < 24 * count
 
 
 class RowGroup:
