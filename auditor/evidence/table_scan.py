@@ -71,11 +71,20 @@ class TableScan:
     def table_within(
         self, bytes_max: int, columns: Sequence[str], keep: ds.Expression | None = None
     ) -> pa.Table | None:
-        """Return the rows as `table` does; None if they have more than `bytes_max` bytes."""
+        """Return the rows as `table` does; None if they have more than `bytes_max` bytes.
+
+        Holds FILES_AHEAD files beside them while it reads: row groups are decoded as a whole,
+        whatever few of their rows `keep` selects.
+        """
         batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
             self._check_types(keep)
-            for batch in self.rows.to_batches(columns=list(columns), filter=keep):
+            for batch in self.rows.to_batches(
+                columns=list(columns),
+                filter=keep,
+                batch_readahead=BATCHES_AHEAD,
+                fragment_readahead=FILES_AHEAD,
+            ):
                 size_bytes += batch.nbytes
                 if size_bytes > bytes_max:
                     return None

@@ -76,6 +76,8 @@ class Looks:
         self.take_first(shards)
         self.read_named(shards)
         self.read_more_in_doubt(shards)
+        if len(shards) > 1:
+            self.stages.suspects.release()  # later looks join shards, and read few of their rows
         self.take_further(shards)
         self.stages.release()
 

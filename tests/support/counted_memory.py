@@ -9,6 +9,10 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 
+_POOLS: list[pa.MemoryPool] = []
+"""Those that counted. What was allocated from a pool must not outlive it."""
+
+
 @contextmanager
 def counted_memory() -> Iterator[Callable[[], int]]:
     """Yield a function that returns the most bytes that were held inside, beyond those before.
@@ -17,6 +21,7 @@ def counted_memory() -> Iterator[Callable[[], int]]:
     """
     before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
     peaks: list[int] = []
+    _POOLS.append(pool)
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:

@@ -7,18 +7,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from support.counted_memory import counted_memory
 
 from auditor.errors import OutputError
 from auditor.evidence import table_scan
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING
-from auditor.evidence.table_scan import BATCH_ROWS, TableScan, iterate_rows, scan_rows
+from auditor.evidence.table_scan import BATCH_ROWS, TableScan, are_of, iterate_rows, scan_rows
 
 ROWS = 2 * BATCH_ROWS + 1
 ODD = pc.bit_wise_and(pc.field("ledger_id"), 1) == 1
@@ -65,6 +67,28 @@ def test_few_batches_and_files_are_read_ahead() -> None:
     assert [] == list(TableScan("rows", Rows()).batches(("a", "b"), ODD))  # type: ignore[arg-type]
     bounds = {"batch_size": 16_384, "batch_readahead": 2, "fragment_readahead": 2}
     assert [{"columns": ["a", "b"], "filter": ODD, **bounds}] == asked
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_few_rows_of_many_files_take_no_more_memory_than_a_few_files(
+    run: Place, is_whole: bool
+) -> None:
+    """A row group is decoded as a whole, whatever few rows of it are wanted."""
+    size, files = 50_000, 16
+    schema = pa.schema([(name, pa.int64()) for name in ("ledger_id", *"abcdefg")])
+    for start in range(0, size * files, size):
+        rows = pa.table([np.arange(start, start + size)] * len(schema), schema)
+        run.write_table("numbers", rows, f"part-{start:07}")
+    scan, wanted = run.scan("numbers", schema), list(range(0, size * files, size // 2))
+    with counted_memory() as peak:
+        if is_whole:
+            found = scan.table(schema.names, are_of(wanted))["ledger_id"].to_pylist()
+        else:
+            batches = scan.batches(schema.names, are_of(wanted))
+            found = [i for one in batches for i in one["ledger_id"].to_pylist()]
+    assert wanted == found
+    print("PEAK", peak() / rows.nbytes)
+    assert peak() < 3.5 * rows.nbytes
 
 
 def test_a_condition_holds_for_rows_batches_and_counts_alike(scan: TableScan) -> None:
