@@ -34,15 +34,20 @@ class _NoPandas(MetaPathFinder):
 
 
 def load_arrow_alone() -> None:
-    """Import Arrow, which finds no pandas, unless this process has imported either already."""
+    """Import Arrow, unless this process has imported it or pandas: Arrow finds no pandas, and
+    allocates by jemalloc.
+    """
     if {"pyarrow", "pandas"} & sys.modules.keys():
         return
+    from auditor.host_limits import take_jemalloc
+
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
         import pyarrow
 
         pyarrow.array([0])  # Arrow looks for pandas once, now
+        take_jemalloc()
     finally:
         sys.meta_path.remove(finder)
 

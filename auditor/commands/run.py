@@ -30,7 +30,7 @@ from auditor.errors import (
 from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
-from auditor.host_limits import require_host_limits
+from auditor.host_limits import require_host_limits, take_jemalloc
 from auditor.local_faults import local_fault
 from auditor.report.plan import plan_json, plan_text
 from auditor.run.notifying import notify, record_end
@@ -60,6 +60,7 @@ def run(context: Context, *, lasting: bool = True, lines_above: int = 0) -> int:
     This happens before anything is contacted, except when --resume finds another cluster.
     """
     settings, stop = context.settings, context.stop
+    take_jemalloc()
     _refuse_with_period(settings)
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None

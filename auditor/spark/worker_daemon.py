@@ -49,7 +49,10 @@ import pyspark.worker  # noqa: E402
 
 import auditor.stages.asking  # noqa: E402
 import auditor.stages.steps  # noqa: E402, F401
+from auditor.host_limits import take_jemalloc  # noqa: E402
 from auditor.judging.judge import GARBAGE_THRESHOLDS  # noqa: E402
+
+take_jemalloc()
 
 # Each worker invalidates these caches before its first task. A zip's directory would then be read
 # again, which takes 55 ms of each worker for that of PySpark.

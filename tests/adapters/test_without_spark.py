@@ -25,7 +25,11 @@ except SystemExit as ended:
     print("ended with", ended.code)
 heavy = {"pyspark", "py4j", *({"pandas"} if sys.argv[1] != "run" else ())}
 heavy |= {"auditor.run.replay"} if sys.argv[1] == "report" else set()
-print("loaded:", *sorted(heavy & sys.modules.keys()))
+loaded = heavy & sys.modules.keys()
+import pyarrow
+if "jemalloc" in pyarrow.supported_memory_backends():
+    loaded |= {pyarrow.default_memory_pool().backend_name} - {"jemalloc"}
+print("loaded:", *sorted(loaded))
 """
 
 
@@ -60,7 +64,7 @@ def python(*arguments: str) -> list[str]:
 
 def ended_and_loaded(*arguments: str) -> tuple[str, list[str]]:
     """Return the exit code of a command, and what it loaded of Spark, or of pandas but by `run`, or
-    of what judges for `report`.
+    of what judges for `report`. Another allocator than jemalloc counts as loaded.
     """
     *_, ended, loaded = python("-c", COMMAND, *arguments)
     return ended.removeprefix("ended with "), loaded.removeprefix("loaded:").split()

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-
 _POOLS: list[pa.MemoryPool] = []
 """Those that counted. What was allocated from a pool must not outlive it."""
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from auditor import host_limits as limits
@@ -82,3 +83,16 @@ def test_limits_under_which_no_jvm_starts_are_named(limit: str, said: str) -> No
     raised.
     """
     assert said in under(limit, "limits.require_room_for_spark()")
+
+
+@pytest.mark.parametrize("chosen", [None, "system"])
+def test_arrow_allocates_by_jemalloc_unless_an_operator_chose(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None
+) -> None:
+    """Builds of Arrow without it use their default."""
+    monkeypatch.delenv(limits.POOL_VARIABLE, raising=False)
+    if chosen is not None:
+        monkeypatch.setenv(limits.POOL_VARIABLE, chosen)
+    pool = "__import__('pyarrow').default_memory_pool().backend_name"
+    default = "jemalloc" if "jemalloc" in pa.supported_memory_backends() else "mimalloc"
+    assert (chosen or default) == under("-c 0", f"limits.take_jemalloc() or {pool}")
