@@ -67,14 +67,15 @@ class KeptRows:
     def set_aside(self, shard: Shard, ids: Sequence[LedgerId]) -> None:
         """Set the rows aside of those of these ledgers of a shard whose rows are kept now.
 
-        `of` takes them back as soon as it is asked for them. Nothing is set aside beyond
-        ASIDE_BYTES_MAX.
+        `of` takes them back as soon as it is asked for them, with what was written since: those
+        that are set aside already stay as they are. Nothing is set aside beyond ASIDE_BYTES_MAX.
         """
-        wanted = np.array(ids, np.int64)
-        mine = np.sort(wanted[are_among(wanted, self._ids)])
+        mine = np.sort(np.array(ids, np.int64))
+        mine = mine[are_among(mine, self._ids)]
+        for one in self._aside:
+            mine = mine[~are_among(mine, one.ids)]
         if not len(mine) or not self._rows:
             return
-        self._aside = [one for one in self._aside if not are_among(mine, one.ids).any()]
         mask = pa.array(mine)
         rows = {
             name: (files, _stream(found.filter(pc.is_in(found["ledger_id"], mask))))

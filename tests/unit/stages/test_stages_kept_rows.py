@@ -165,6 +165,23 @@ def test_suspects_are_read_again_unless_all_were_set_aside(run: Place, scanned: 
     assert [(3, "low 3"), (60, "high 60")] == look_at(kept, EVERYTHING, 3, 60)[0]
 
 
+def test_suspects_stay_aside_when_some_are_read_with_other_ledgers(
+    run: Place, scanned: list[str]
+) -> None:
+    """Bookies in doubt are read more densely: of suspects, and of ledgers that were settled."""
+    kept = KeptRows(ShardFiles(run))
+    look_at(kept, EVERYTHING, 3, 9)
+    kept.set_aside(EVERYTHING, [3, 9])
+    look_at(kept, EVERYTHING, 9, 60, 70)
+    kept.set_aside(EVERYTHING, [3, 9, 60])
+    look_at(kept, EVERYTHING, 11)
+    write(run, NAMES[0], "look 2", 9)
+    scanned.clear()
+    found = look_at(kept, EVERYTHING, 3, 9, 60)[0]
+    assert [(3, "low 3"), (9, "look 2 9"), (9, "low 9"), (60, "high 60")] == found
+    assert {"look 2"} == set(scanned)
+
+
 @pytest.mark.parametrize("limit", ["ASIDE_BYTES_MAX", "KEPT_BYTES_MAX"])
 def test_what_is_set_aside_is_bounded(
     limit: str, run: Place, scanned: list[str], monkeypatch: pytest.MonkeyPatch
