@@ -14,6 +14,7 @@ import pytest
 from support.audits import audit
 from support.command_line import PROJECT, TIMEOUT_S, at, environment_of
 
+from auditor.host_limits import ADDRESS_SPACE_MIN
 from auditor.run.run import Run
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import jobs  # noqa: F401
@@ -63,6 +64,17 @@ def test_few_descriptors_suffice_for_many_bookies(
     """Fewer bookies are asked at once, or the soft limit is raised: the one finding is there in its
     full weight, every other ledger is sound, and nobody is accused.
     """
+    done = under(limit, "run", "--output", str(tmp_path), *at(cluster))
+    assert 1 == done.returncode, done
+    assert [("ENTRY_WITHOUT_REPLICA", LOST)] == findings_of(tmp_path)
+    assert f"listed={BOOKIES - 1} sound={BOOKIES - 2} exempt=0 indeterminate=0" in done.stdout
+
+
+def test_the_address_space_that_is_demanded_suffices(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """Nothing fails for lack of it, and no ledger is set aside."""
+    limit = f"-v {ADDRESS_SPACE_MIN // 1024}"
     done = under(limit, "run", "--output", str(tmp_path), *at(cluster))
     assert 1 == done.returncode, done
     assert [("ENTRY_WITHOUT_REPLICA", LOST)] == findings_of(tmp_path)

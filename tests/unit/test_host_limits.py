@@ -86,13 +86,15 @@ def test_limits_under_which_no_jvm_starts_are_named(limit: str, said: str) -> No
 
 
 @pytest.mark.parametrize("chosen", [None, "system"])
-def test_arrow_allocates_by_jemalloc_unless_an_operator_chose(
-    monkeypatch: pytest.MonkeyPatch, chosen: str | None
+@pytest.mark.parametrize("limit", ["-c 0", "-v 4000000"])
+def test_arrow_allocates_by_jemalloc_unless_an_operator_chose_or_limits_the_address_space(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, limit: str
 ) -> None:
-    """Builds of Arrow without it use their default."""
+    """Builds of Arrow without it use their default. Where the address space is limited, all do."""
     monkeypatch.delenv(limits.POOL_VARIABLE, raising=False)
     if chosen is not None:
         monkeypatch.setenv(limits.POOL_VARIABLE, chosen)
     pool = "__import__('pyarrow').default_memory_pool().backend_name"
-    default = "jemalloc" if "jemalloc" in pa.supported_memory_backends() else "mimalloc"
-    assert (chosen or default) == under("-c 0", f"limits.take_jemalloc() or {pool}")
+    has_jemalloc = "jemalloc" in pa.supported_memory_backends()
+    default = "jemalloc" if has_jemalloc and limit == "-c 0" else "mimalloc"
+    assert (chosen or default) == under(limit, f"limits.take_jemalloc() or {pool}")

@@ -87,7 +87,6 @@ def test_a_few_rows_of_many_files_take_no_more_memory_than_a_few_files(
             batches = scan.batches(schema.names, are_of(wanted))
             found = [i for one in batches for i in one["ledger_id"].to_pylist()]
     assert wanted == found
-    print("PEAK", peak() / rows.nbytes)
     assert peak() < 3.5 * rows.nbytes
 
 
