@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -111,8 +111,8 @@ class _OpenLedgers(NamedTuple):
     """
 
     files: list[tuple[str, int]]
-    ids: list[LedgerId]
-    asking: list[LedgerId]
+    ids: Ids
+    asking: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,21 +230,20 @@ class Suspects:
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard for which a look requested another look, ascending."""
-        found = (one for table in self._open_tables(look) for one in table.ids)
-        return sorted(one for one in found if shard.first <= one <= shard.last)
+        return sorted(_within(shard, (table.ids for table in self._open_tables(look))))
 
     def asked_again(self, look: int, shard: Shard) -> Unchanged:
         """Return the ledgers of a shard of which this look demands lists unless it read other
         metadata, by the look before.
         """
-        found = (one for table in self._open_tables(look - 1) for one in table.asking)
-        return Unchanged(look, frozenset(i for i in found if shard.first <= i <= shard.last))
+        asking = (table.asking for table in self._open_tables(look - 1))
+        return Unchanged(look, frozenset(_within(shard, asking)))
 
     def _open_tables(self, look: int) -> list[_OpenLedgers]:
         """Return the open ledgers of each judging of a look.
 
         A look has a judging or more for each shard. Each is read once, and again if it was done
-        again.
+        again. Memory: 8 to 16 bytes an open ledger of the look.
         """
         sizes = self.run.file_sizes("steps")
         tables: dict[str, list[tuple[str, int]]] = {}
@@ -256,8 +255,9 @@ class Suspects:
         for name, files in tables.items():
             if name not in self._open or self._open[name].files != files:
                 rows = self.run.read_table(name, STEPS, is_open, columns)
-                asking = rows.filter(rows["asks_next"])["ledger_id"].to_pylist()
-                self._open[name] = _OpenLedgers(files, rows["ledger_id"].to_pylist(), asking)
+                asking = rows.filter(rows["asks_next"])
+                ids = (np.sort(some["ledger_id"].to_numpy()) for some in (rows, asking))
+                self._open[name] = _OpenLedgers(files, *ids)
         return [self._open[name] for name in tables]
 
     def listed_by(self, bookies: Iterable[BookieId], shard: Shard) -> list[LedgerId]:
@@ -305,6 +305,15 @@ def _distinct(rows: pa.Table) -> list[LedgerId]:
     """Return the different ids of a table of ledgers, ascending."""
     ids: list[LedgerId] = distinct_numbers(rows["ledger_id"].to_numpy()).tolist()
     return ids
+
+
+def _within(shard: Shard, parts: Iterable[Ids]) -> Iterator[LedgerId]:
+    """Yield the ids that are of a shard. Costs a search in each part, and the ids that are found:
+    a look has parts of all shards.
+    """
+    for ids in parts:
+        first = np.searchsorted(ids, shard.first)
+        yield from ids[first : np.searchsorted(ids, shard.last, side="right")].tolist()
 
 
 def _is_within(shard: Shard) -> ds.Expression:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from support.counted_memory import counted_memory
 
 from auditor.errors import AccountingError
 from auditor.evidence.ids import EVERYTHING, Shard
@@ -139,6 +140,38 @@ def test_a_judging_of_no_ledger_left_nothing(tmp_path: Path) -> None:
     suspects = Suspects(run)
     assert [] == suspects.ledgers_left(1, 0, Todo.LOOK)
     assert (WANTED, 0) == (suspects.wanted_reads(1, 0).schema, suspects.wanted_reads(1, 0).num_rows)
+
+
+def test_lists_are_demanded_of_those_that_the_look_before_said(tmp_path: Path) -> None:
+    """Of the shard, by any judging of that look. A judging that was made by an earlier release does
+    not say it.
+    """
+    run = run_with(tmp_path, (1, 0, dict.fromkeys(range(3, 7), Todo.LOOK)), (2, 0, {4: Todo.LOOK}))
+    says = [{**row(one, Todo.LOOK), "asks_next": one != 9} for one in range(7, 12)]
+    run.write_table(steps_name(1, 1), pa.Table.from_pylist(says, STEPS), "part")
+    earlier = pa.Table.from_pylist([row(20, Todo.LOOK)], STEPS).drop_columns("asks_next")
+    run.write_table(steps_name(1, 2), earlier, "part")
+    suspects = Suspects(run)
+    assert (2, {7, 8, 10}) == suspects.asked_again(2, Shard(0, 0, 10))
+    assert (2, {7, 8, 10, 11}) == suspects.asked_again(2, EVERYTHING)
+    assert [*range(3, 12), 20] == suspects.open_ledgers(1, EVERYTHING)
+
+
+def test_open_ledgers_take_little_memory(tmp_path: Path) -> None:
+    """They are those of all shards: of a cluster without a rack, most of its ledgers."""
+    count = 100_000
+    columns = {
+        "ledger_id": range(count),
+        "todo": [Todo.LOOK.value] * count,
+        "asks_next": [True] * count,
+    }
+    rows = {name: columns.get(name, pa.nulls(count)) for name in STEPS.names}
+    run = place(str(tmp_path))
+    run.write_table(steps_name(1, 0), pa.Table.from_pydict(rows, STEPS), "part")
+    suspects = Suspects(run)
+    with counted_memory() as peak:
+        assert [7, 8] == suspects.open_ledgers(1, Shard(0, 7, 8))
+    assert peak() < 50 * count
 
 
 class Scanned:
