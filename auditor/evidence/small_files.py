@@ -32,8 +32,11 @@ FILES_MAX = 16
 FILE_BYTES_MAX = 32 * 2**10
 """Largest file that is held, in bytes. Those of the demo's ledgers have 10 to 20 KiB."""
 ROWS_MAX = 1_000
-"""Most rows of a file that is decoded: repeated texts take few bytes on disk. A batch of a scan has
-more rows."""
+"""Most rows of a file that is decoded: repeated texts take few bytes in its pages. A batch of a
+scan has more rows."""
+PAGES_BYTES_MAX = 256 * 2**10
+"""Most bytes of a file's pages, uncompressed, for it to be decoded: rows of zeros take few bytes on
+disk. Pages that large have more rows than are held."""
 DECODED_BYTES_MAX = 128 * 2**10
 """Most bytes in memory of the rows of a file that is held."""
 HELD_FILES_MAX = 64
@@ -124,12 +127,19 @@ def _form_of(schema: pa.Schema, words: tuple[str, ...]) -> tuple[pa.Schema, tupl
     return wanted, tuple(sorted(form.read_options.dictionary_columns))
 
 
+def _is_decoded(metadata: pq.FileMetaData) -> bool:
+    """Return whether a file says that its rows are few and short, and are as a run writes them."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    is_short = sum(group.total_byte_size for group in groups) <= PAGES_BYTES_MAX
+    return is_short and metadata.num_rows <= ROWS_MAX and not other_types(metadata)
+
+
 @lru_cache(HELD_FILES_MAX)
 def _decoded(content: bytes, dictionaries: tuple[str, ...]) -> pa.Table | None:
     """Return the rows of a file of this content, None if they are many or damaged."""
     try:
         with pq.ParquetFile(pa.py_buffer(content), read_dictionary=list(dictionaries)) as file:
-            if file.metadata.num_rows > ROWS_MAX or other_types(file.metadata):
+            if not _is_decoded(file.metadata):
                 return None
             rows = file.read(use_threads=False)
     except (OSError, ValueError, pa.ArrowException):

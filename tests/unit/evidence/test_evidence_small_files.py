@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from support.counted_memory import counted_memory
 
 from auditor.errors import OutputError
 from auditor.evidence import small_files
@@ -139,15 +140,21 @@ def test_a_file_that_is_written_again_is_read_again(run: Place) -> None:
         assert ids == run.read_table("listing", LISTING)["ledger_id"].to_pylist()
 
 
-@pytest.mark.parametrize("limit", ["FILES_MAX", "FILE_BYTES_MAX", "ROWS_MAX", "DECODED_BYTES_MAX"])
+@pytest.mark.parametrize(
+    "limit", ["FILES_MAX", "FILE_BYTES_MAX", "ROWS_MAX", "PAGES_BYTES_MAX", "DECODED_BYTES_MAX"]
+)
 def test_what_is_larger_than_a_limit_is_scanned(
     limit: str, run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limits are of a table's files, of a file's bytes, of its rows and of their bytes."""
+    """The limits are of a table's files, of a file's bytes, of its rows and of their bytes in pages
+    and in memory.
+    """
     for number in range(2):
         run.write_table("listing", pa.table({"ledger_id": [1, 2]}, LISTING), f"part-{number}")
     size = Path(run.path, "listing", "part-0.parquet").stat().st_size
     limits = {"FILES_MAX": 2, "FILE_BYTES_MAX": size, "ROWS_MAX": 2}
+    pages = pq.read_metadata(Path(run.path, "listing", "part-0.parquet")).row_group(0)
+    limits["PAGES_BYTES_MAX"] = pages.total_byte_size
     limits["DECODED_BYTES_MAX"] = run.read_table("listing/part-0.parquet", LISTING).nbytes
     small_files._decoded.cache_clear()
     monkeypatch.setattr(small_files, limit, limits[limit])
@@ -156,6 +163,18 @@ def test_what_is_larger_than_a_limit_is_scanned(
     monkeypatch.setattr(small_files, limit, limits[limit] - 1)
     assert type(run.scan("listing", LISTING)) is TableScan
     assert 4 == run.count("listing", LISTING)
+
+
+def test_rows_that_take_few_bytes_on_disk_alone_are_not_decoded(run: Place) -> None:
+    """A znode may have a megabyte of zeros."""
+    some = {**dict.fromkeys(LEDGERS.names), "custom_metadata": [{"key": "", "value": bytes(10**5)}]}
+    rows = pa.Table.from_pylist([some], LEDGERS).take(pa.array([0] * 100))
+    run.write_table("ledgers", rows, "all")
+    size = Path(run.path, "ledgers", "all.parquet").stat().st_size
+    assert size < small_files.FILE_BYTES_MAX
+    with counted_memory() as peak:
+        assert type(run.scan("ledgers", LEDGERS)) is TableScan
+    assert peak() < rows.nbytes / 10
 
 
 def test_few_files_are_held_at_once(run: Place, decodings: list[int]) -> None:
