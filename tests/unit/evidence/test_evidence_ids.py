@@ -18,6 +18,7 @@ from auditor.evidence.ids import (
     join_shards,
     last_of_each,
     missing_numbers,
+    places_by_code,
 )
 from auditor.model.identity import LEDGER_ID_MAX
 
@@ -100,3 +101,20 @@ def test_neighbours_with_few_go_together() -> None:
     assert [Shard(0, 0, 19), Shard(2, 20, 39), Shard(4, 40, 49), Shard(5, 50, 69)] == join_shards(
         shards, firsts
     )
+
+
+@given(st.lists(st.integers(-1, 5)), st.integers(0, 4) | st.just(2**15))
+def test_the_places_of_each_code_are_those_where_it_stands(codes: list[int], count: int) -> None:
+    """Codes for which no place is wanted are left out. There may be more than 16 bits can count."""
+    found = [some.tolist() for some in places_by_code(np.array(codes, np.int64), count)]
+    assert count == len(found)
+    wanted = [[at for at, one in enumerate(codes) if one == code] for code in range(min(6, count))]
+    assert wanted == found[:6]
+    assert not any(found[6:])
+
+
+def test_codes_may_be_many() -> None:
+    """A cluster with more bookies than 16 bits can count has each of them."""
+    codes = np.arange(2**16, dtype=np.int64)[::-1]
+    *_, last = places_by_code(codes, 2**16)
+    assert [0] == last.tolist()
