@@ -127,11 +127,11 @@ def _form_of(schema: pa.Schema, words: tuple[str, ...]) -> tuple[pa.Schema, tupl
     return wanted, tuple(sorted(form.read_options.dictionary_columns))
 
 
-def _is_decoded(metadata: pq.FileMetaData) -> bool:
-    """Return whether a file says that its rows are few and short, and are as a run writes them."""
+def _is_small(metadata: pq.FileMetaData) -> bool:
+    """Return whether a file says that its rows are few and short."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     is_short = sum(group.total_byte_size for group in groups) <= PAGES_BYTES_MAX
-    return is_short and metadata.num_rows <= ROWS_MAX and not other_types(metadata)
+    return is_short and metadata.num_rows <= ROWS_MAX
 
 
 @lru_cache(HELD_FILES_MAX)
@@ -139,9 +139,12 @@ def _decoded(content: bytes, dictionaries: tuple[str, ...]) -> pa.Table | None:
     """Return the rows of a file of this content, None if they are many or damaged."""
     try:
         with pq.ParquetFile(pa.py_buffer(content), read_dictionary=list(dictionaries)) as file:
-            if not _is_decoded(file.metadata):
+            if not _is_small(file.metadata):
                 return None
             rows = file.read(use_threads=False)
+            # Only now: pyarrow ends the process if it is asked about some damaged columns.
+            if other_types(file.metadata):
+                return None
     except (OSError, ValueError, pa.ArrowException):
         return None
     return rows if rows.nbytes <= DECODED_BYTES_MAX else None

@@ -212,6 +212,23 @@ def test_a_damaged_file_is_left_to_the_scan(damage: str, run: Place) -> None:
         run.read_table("listing", LISTING)
 
 
+def test_a_file_with_damaged_rows_is_not_asked_for_the_types_of_its_columns(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of some damaged columns pyarrow cannot say the type, and ends the process."""
+    run.write_table("listing", pa.table({"ledger_id": [1, 2]}, LISTING), "all")
+    file = Path(run.path) / "listing" / "all.parquet"
+    content = file.read_bytes()
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    file.write_bytes(content[:4] + b"\xff" * (end - 4) + content[end:])
+    assert 2 == pq.read_metadata(file).num_rows
+    with monkeypatch.context() as patch:
+        patch.delattr(small_files, "other_types")
+        assert type(run.scan("listing", LISTING)) is TableScan
+    with pytest.raises(OutputError, match=r"cannot read file:.*/listing"):
+        run.read_table("listing", LISTING)
+
+
 def test_a_file_without_a_column_is_left_to_the_scan(run: Place) -> None:
     """Its rows have nothing in that column."""
     run.write_table("listing", pa.table({"other": [1, 2]}), "all")
