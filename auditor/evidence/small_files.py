@@ -130,8 +130,8 @@ def _form_of(schema: pa.Schema, words: tuple[str, ...]) -> tuple[pa.Schema, tupl
 def _is_small(metadata: pq.FileMetaData) -> bool:
     """Return whether a file says that its rows are few and short."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    is_short = sum(group.total_byte_size for group in groups) <= PAGES_BYTES_MAX
-    return is_short and metadata.num_rows <= ROWS_MAX
+    pages_bytes = sum(int(group.total_byte_size) for group in groups)
+    return pages_bytes <= PAGES_BYTES_MAX and int(metadata.num_rows) <= ROWS_MAX
 
 
 @lru_cache(HELD_FILES_MAX)
