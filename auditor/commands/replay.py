@@ -20,13 +20,13 @@ from auditor.evidence.journal import Journal
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import require_stored
-from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
+from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING, VERDICTS
+from auditor.evidence.shard_files import is_carried
 from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
-from auditor.run.carrying import CARRIED_VERDICTS
 from auditor.run.conclusion import Conclusion, conclude, restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
@@ -118,7 +118,8 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
             f"{run_dir}: that run died before it had read the metadata of every ledger ({read} of"
             f" {listed} listed): there is no evidence to judge; run the audit again"
         )
-    if len(read_carried_ids(run)) and not run.has_file(CARRIED_VERDICTS):
+    copied = sum(run.count(file, VERDICTS) for file in run.files_in("verdicts") if is_carried(file))
+    if copied < len(read_carried_ids(run)):
         raise ConfigError(
             f"{run_dir}: that run died before it had carried over the verdicts of earlier runs: run"
             " the audit again"

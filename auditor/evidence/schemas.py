@@ -238,8 +238,6 @@ Run `run_id` read it in the list at `read_at_ms`. `before` and `after` are the n
 are still in the list."""
 
 CARRIED_TABLE, DUE_TABLE = "evidence/carried", "evidence/due"
-CARRIED_LEDGERS = "evidence/ledgers/carried.parquet"
-"""The file of LEDGERS rows that were copied from the run from which verdicts are carried over."""
 CARRIED = pa.schema(
     [
         ("ledger_id", pa.int64()),

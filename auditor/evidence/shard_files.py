@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import MemoryDirectory, Place
-from auditor.evidence.schemas import CARRIED_LEDGERS, LEDGERS
+from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.small_files import scan_small_files
 from auditor.evidence.table_scan import TableScan, file_errors, scan_rows
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
@@ -165,6 +165,20 @@ class ShardFiles:
         return span is not None and span[0] <= shard.last and shard.first <= span[1]
 
 
+CARRIED = "carried"
+"""How the names begin of the files with rows that were copied from the run from which verdicts are
+carried over."""
+
+
+def is_carried(file: str) -> bool:
+    """Return whether a file of a table has the rows of ledgers whose verdicts are carried over.
+
+    A run of an older release has one such file in a table, others have several.
+    """
+    name, _, _ = file.rpartition("/")[2].partition(".")
+    return name.partition("-")[0] == CARRIED
+
+
 def ledgers_read(run: Place) -> TableScan:
     """Return the rows of evidence/ledgers that a run read itself: none of a ledger whose verdict it
     carried over.
@@ -172,10 +186,10 @@ def ledgers_read(run: Place) -> TableScan:
     If it carried some, this costs a listing of the table, and reading the end of each file. Raises
     OutputError.
     """
-    if not run.has_file(CARRIED_LEDGERS):
+    if not any(map(is_carried, run.files_in("evidence/ledgers"))):
         return run.scan("evidence/ledgers", LEDGERS)
     files = ShardFiles(run)
-    own = [file for file in files.of("evidence/ledgers", EVERYTHING) if file != CARRIED_LEDGERS]
+    own = [file for file in files.of("evidence/ledgers", EVERYTHING) if not is_carried(file)]
     return files.scan_files("evidence/ledgers", LEDGERS, own)
 
 

@@ -35,13 +35,12 @@ from auditor.evidence.portions import LedgerTable, id_ranges
 from auditor.evidence.rows import Row, named_row, rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import (
-    CARRIED_LEDGERS,
     CHANGED_LEDGERS,
     COMPARISONS,
     LEDGERS,
     LISTING,
 )
-from auditor.evidence.shard_files import ShardFiles
+from auditor.evidence.shard_files import ShardFiles, is_carried
 from auditor.evidence.table_scan import TableScan
 from auditor.findings.gone_ledgers import GONE_FILE, gone_ledgers
 from auditor.model.evidence import Look
@@ -206,9 +205,10 @@ def _newest_read_in(files: ShardFiles, shard: Shard) -> pa.Table:
     """Return the newest readable row of each ledger in a range of ids that the run read,
     ascending.
     """
-    if not files.run.has_file(CARRIED_LEDGERS):
+    found = files.of("evidence/ledgers", shard)
+    own = [file for file in found if not is_carried(file)]
+    if len(own) == len(found):
         return _newest(_rows_in(files.scan("evidence/ledgers", LEDGERS, shard), shard))
-    own = [file for file in files.of("evidence/ledgers", shard) if file != CARRIED_LEDGERS]
     return _newest(_rows_in(files.scan_files("evidence/ledgers", LEDGERS, own), shard))
 
 

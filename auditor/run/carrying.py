@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +21,8 @@ from auditor.evidence.gathered import has_wrong_comparison
 from auditor.evidence.ids import Ids, are_among
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import (
-    LEDGERS,
-    VERDICTS,
-)
+from auditor.evidence.schemas import LEDGERS, VERDICTS
+from auditor.evidence.shard_files import CARRIED
 from auditor.first_checker.circle import Arc
 from auditor.judging.verdict_rows import mark_waiting, spoil_rows
 from auditor.model.availability import Greeting
@@ -38,9 +37,9 @@ from auditor.summary.carried import carried_on, read_carried_ids
 from auditor.summary.doubted_lists import contradicting_bookies
 from auditor.zookeeper.metadata_store import MetadataStore
 
-FILE = "carried"
-CARRIED_VERDICTS = f"verdicts/{FILE}.parquet"
-"""The file of a run's verdicts that come from earlier runs."""
+ROWS_A_FILE = 250_000
+"""Rows that are copied into one file, if each ledger has one: those of a shard. Readers take the
+files of a table one after the other, and only those that they need."""
 NAMED = "bookies"
 """The key of the result of `choose` with the bookies that carried ledgers may name."""
 ARCS = "arcs"
@@ -103,9 +102,10 @@ class Carrying:
         if self.base is None or not len(ids):
             return
         rows = _rows_of(self.base, table, schema, ids)
-        self.run.write_stream(
-            table, (_widened(change(batch), written) for batch in rows), written, FILE
-        )
+        copies = (_widened(change(batch), written) for batch in rows)
+        for number, first in enumerate(copies):
+            part = chain([first], _up_to(ROWS_A_FILE - first.num_rows, copies))
+            self.run.write_stream(table, part, written, f"{CARRIED}-{number:04}")
 
     def _unheard(
         self, named: Sequence[BookieId], bookies: Sequence[BookieRecord]
@@ -169,6 +169,13 @@ def _rows_of(run: Place, table: str, schema: pa.Schema, ids: Ids) -> Iterator[pa
         mine = batch.filter(pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
         if mine.num_rows:
             yield mine
+
+
+def _up_to(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the next batches until they have so many rows, or a few more."""
+    while rows > 0 and (batch := next(batches, None)) is not None:
+        rows -= batch.num_rows
+        yield batch
 
 
 def _widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -31,7 +31,13 @@ def read_carried_ids(run: Place) -> Ids:
     """Return the ledgers whose verdicts a run carried over, ascending. Costs 8 bytes each."""
     if not run.has_table(CARRIED_TABLE):
         return np.empty(0, np.int64)
-    ids: Ids = np.sort(run.read_table(CARRIED_TABLE, CARRIED, None, ["ledger_id"])[0].to_numpy())
+    rows = run.scan(CARRIED_TABLE, CARRIED)
+    ids: Ids = np.empty(rows.count(), np.int64)
+    end = 0
+    for batch in rows.batches(["ledger_id"]):
+        ids[end : end + len(batch)] = batch["ledger_id"].to_numpy()
+        end += len(batch)
+    ids.sort()
     return ids
 
 

@@ -15,9 +15,15 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
+from auditor.evidence.rows import named_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import CARRIED, CARRIED_TABLE, LEDGERS, LISTING, VERDICTS
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FIELDS
 from auditor.stop import StopRequest
+from auditor.summary.about import About
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
@@ -89,22 +95,34 @@ def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: 
         replay(context(io.StringIO()), str(run_dir))
 
 
-def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
-    """Missing evidence does not mean an empty cluster."""
-    from auditor.model.cluster import ClusterFacts
-    from auditor.model.evidence import Terms
-    from auditor.summary.about import About
-
+@pytest.fixture
+def dead_run(run_dir: Path) -> Path:
+    """Return the directory of a run that died, and has terms of judgement."""
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
-    about = About(
-        "20260101T030000Z-000001",
-        "2026-01-01T03:00:00Z",
-        facts,
-        Terms(1, 2, 3, 4),
-        "warning",
-        False,
-    )
+    terms = Terms(1, 2, 3, 4)
+    began = ("20260101T030000Z-000001", "2026-01-01T03:00:00Z")
+    about = About(*began, facts, terms, "warning", False)
     (run_dir / "run.json").write_text(json.dumps(about.as_json()))
     (run_dir / "summary.json").unlink()
+    return run_dir
+
+
+def test_a_run_that_died_before_it_listed_anything_is_refused(dead_run: Path):
+    """Missing evidence does not mean an empty cluster."""
     with pytest.raises(ConfigError, match=r"died before .* \(0 of 0 listed\).*run the audit again"):
-        replay(context(io.StringIO()), str(run_dir))
+        replay(context(io.StringIO()), str(dead_run))
+
+
+def test_a_run_that_died_while_it_carried_verdicts_over_is_refused(dead_run: Path):
+    """Some of their files are there, and others not."""
+    run, ids = place(str(dead_run)), [(one,) for one in range(4)]
+    run.write_table("evidence/listing", table(LISTING, ids), "all")
+    ledgers = [named_row(LEDGERS, ledger_id=one, look=1) for (one,) in ids]
+    run.write_table("evidence/ledgers", table(LEDGERS, ledgers), "carried-0000")
+    carried = [(one, "before", 0) for (one,) in ids]
+    run.write_table(CARRIED_TABLE, table(CARRIED, carried), "all")
+    verdicts = [named_row(VERDICTS, ledger_id=one) for (one,) in ids]
+    run.write_table("verdicts", table(VERDICTS, verdicts[:3]), "carried-0000")
+    run.write_table("verdicts", table(VERDICTS, verdicts[3:]), "kept")
+    with pytest.raises(ConfigError, match="died before it had carried over the verdicts"):
+        replay(context(io.StringIO()), str(dead_run))

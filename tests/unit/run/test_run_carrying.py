@@ -21,7 +21,6 @@ from auditor.evidence.schemas import (
     ANSWERS,
     BOOKIES,
     CARRIED,
-    CARRIED_LEDGERS,
     CARRIED_TABLE,
     DUE,
     DUE_TABLE,
@@ -346,11 +345,27 @@ def test_what_nothing_speaks_against_is_carried_over(case: Case) -> None:
     carried, _ = case.choose()
     assert (set(IDS), [*IDS], {}) == (carried, case.store.read, case.due())
     case.carrying().write_ledgers()
-    assert {CARRIED_LEDGERS} == case.run.files_in("evidence/ledgers")
+    assert {"evidence/ledgers/carried-0000.parquet"} == case.run.files_in("evidence/ledgers")
     assert 0 == ledgers_read(case.run).count()
     assert {"b1": 6, "b2": 12, "b3": 6} == carried_by_bookie(case.run)
     rows = case.run.read_table("evidence/ledgers", LEDGERS)
     assert rows.equals(case.base.read_table("evidence/ledgers", LEDGERS))
+
+
+def test_rows_are_carried_over_in_files_of_bounded_size(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads a range of ids opens few of them, and holds few rows."""
+    monkeypatch.setattr("auditor.evidence.table_scan.BATCH_ROWS", 2)
+    monkeypatch.setattr("auditor.run.carrying.ROWS_A_FILE", 5)
+    assert {("sound", ())} == {
+        (one, tuple(why)) for one, why in verdicts_after(case, ANSWERED).values()
+    }
+    for name, schema in (("evidence/ledgers", LEDGERS), ("verdicts", VERDICTS)):
+        files = sorted(case.run.files_in(name))
+        assert [f"{name}/carried-{number:04}.parquet" for number in range(2)] == files
+        assert [6, 6] == [case.run.count(file, schema) for file in files]
+        assert case.run.read_table(name, schema).equals(case.base.read_table(name, schema))
 
 
 @pytest.mark.parametrize(
