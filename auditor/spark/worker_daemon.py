@@ -19,6 +19,10 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 PYSPARK_ZIP = "pyspark.zip"
 """The name of PySpark's own modules as Spark puts them first in the path of its workers."""
+WORKER_MEMORY_VARIABLE = "PYSPARK_EXECUTOR_MEMORY_MB"
+"""Spark sets it where each worker limits its address space when it starts
+(`spark.executor.pyspark.memory`). Arrow's default allocator then needs less: see `take_jemalloc`.
+"""
 
 
 def without_zip(path: list[str]) -> list[str]:
@@ -52,7 +56,8 @@ import auditor.stages.steps  # noqa: E402, F401
 from auditor.host_limits import take_jemalloc  # noqa: E402
 from auditor.judging.judge import GARBAGE_THRESHOLDS  # noqa: E402
 
-take_jemalloc()
+if WORKER_MEMORY_VARIABLE not in os.environ:
+    take_jemalloc()
 
 # Each worker invalidates these caches before its first task. A zip's directory would then be read
 # again, which takes 55 ms of each worker for that of PySpark.

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pyarrow
 import pyspark
+import pytest
 
-from auditor.spark.worker_daemon import PYSPARK_ZIP, without_zip
+from auditor.host_limits import POOL_VARIABLE
+from auditor.spark.worker_daemon import PYSPARK_ZIP, WORKER_MEMORY_VARIABLE, without_zip
 
 INSTALLED = Path(pyspark.__file__).parent
 ZIP = INSTALLED / "python" / "lib" / PYSPARK_ZIP
@@ -34,8 +36,19 @@ def test_the_daemon_imports_pyspark_from_files_and_leaves_no_zip_to_be_read_by_e
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
-    pool = "jemalloc" if "jemalloc" in pyarrow.supported_memory_backends() else "mimalloc"
-    assert [str(INSTALLED / "__init__.py"), "0", pool] == done.stdout.split()
+    assert [str(INSTALLED / "__init__.py"), "0"] == done.stdout.split()[:2]
+
+
+@pytest.mark.parametrize("limited", [{}, {WORKER_MEMORY_VARIABLE: "2048"}])
+def test_workers_of_limited_address_space_allocate_as_arrow_does_by_default(limited):
+    """jemalloc keeps address space that it does not use. Spark limits it after the fork."""
+    env = {name: value for name, value in os.environ.items() if name != POOL_VARIABLE} | limited
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True
+    )
+    has_jemalloc = "jemalloc" in pyarrow.supported_memory_backends()
+    expected = "jemalloc" if has_jemalloc and not limited else "mimalloc"
+    assert expected == done.stdout.split()[-1]
 
 
 def test_the_zip_of_another_spark_stays_first(tmp_path):
