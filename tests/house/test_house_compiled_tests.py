@@ -62,6 +62,17 @@ def test_nothing_is_compiled_where_nothing_may_be_written(
     """PYTHONDONTWRITEBYTECODE says so."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     write_modules(tmp_path / "tests")
+    write_modules(tmp_path / "plain")
     monkeypatch.setattr(compiled_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(compiled_tests, "PLAIN", ("plain",))
     compile_all_tests()
+    assert not [*tmp_path.rglob("*.pyc")]
+
+
+def test_nothing_is_rewritten_where_pytest_does_not_rewrite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--assert=plain` says so."""
+    monkeypatch.setattr(sys, "meta_path", [])
+    rewrite(write_modules(tmp_path / "tests"))
     assert not compiled(tmp_path / "tests")

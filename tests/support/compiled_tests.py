@@ -42,8 +42,14 @@ def compile_all_tests() -> None:
 
 
 def rewrite(modules: Iterable[Path]) -> None:
-    """Let pytest compile modules and keep what it compiled, without executing them."""
-    hook = next(one for one in sys.meta_path if isinstance(one, AssertionRewritingHook))
+    """Let pytest compile modules and keep what it compiled, without executing them.
+
+    Does nothing with `--assert=plain`, where Python itself compiles.
+    """
+    hooks = (one for one in sys.meta_path if isinstance(one, AssertionRewritingHook))
+    hook = next(hooks, None)
+    if hook is None:
+        return
     for path in modules:
         module = _Unexecuted(path.stem)
         module.__spec__ = ModuleSpec(path.stem, hook, origin=str(path))
