@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
 import pyarrow as pa
 
+from auditor.errors import OutputError
 from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.rows import row_groups
 from auditor.evidence.run_directory import Place, make_directory
@@ -77,10 +79,14 @@ class WorkerFiles:
             self.run.write_table(self.table, self.schema.empty_table(), name)
 
     def remove_unpublished(self) -> None:
-        """Remove the files of tasks that failed, or whose results Spark did not take."""
+        """Remove the files of tasks that failed, or whose results Spark did not take.
+
+        A task that is still being ended may remove its file itself. What stays is in no table.
+        """
         for name in self.run.files_in(self.table):
             if name.startswith(f"{self.table}/.{self.job}-"):
-                self.run.remove_file(name)
+                with suppress(OutputError):
+                    self.run.remove_file(name)
 
     def _named(self, number: int) -> str:
         return f"{self.table}/part-{number:05}-{self.job}"

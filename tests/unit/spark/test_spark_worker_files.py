@@ -90,6 +90,18 @@ def test_jobs_add_to_a_table_and_leave_each_others_files(run: Place) -> None:
     assert list(range(4)) == sorted(rows)
 
 
+def test_a_file_that_its_task_removes_meanwhile_is_no_error(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that is cancelled ends its tasks while their files are removed."""
+    files = WorkerFiles(run, "evidence/ledgers", ROWS)
+    (left,) = write(files, range(3))
+    names = [f"evidence/ledgers/.{files.job}-0.parquet", f"evidence/ledgers/{left}.parquet"]
+    monkeypatch.setattr(Place, "files_in", lambda *_: names)
+    files.remove_unpublished()
+    assert [] == os.listdir(f"{run.path}/evidence/ledgers")
+
+
 def test_a_job_without_rows_leaves_a_table(run: Place) -> None:
     """A stage without a file counts as not done. A task without rows writes none."""
     files = WorkerFiles(run, "evidence/ledgers", ROWS)
