@@ -165,10 +165,7 @@ class Place:
         if found is None:
             if self.missing_is_empty:
                 return TableScan(whole_name, ds.dataset(schema.empty_table()))
-            raise OutputError(
-                f"{self.uri}/{name} is not there, although it was written: where Spark's executors"
-                " run on other machines, --output must be a place that all of them share"
-            )
+            raise self._missing(name)
         if not found:
             return TableScan(whole_name, ds.dataset(schema.empty_table()))
         small = scan_small_files(whole_name, self.files, found, schema, words)
@@ -177,6 +174,12 @@ class Place:
         schema, form = with_dictionaries(schema, words)
         rows = ds.dataset(found, filesystem=self.files, schema=schema, format=form)
         return TableScan(whole_name, rows)
+
+    def _missing(self, name: str) -> OutputError:
+        return OutputError(
+            f"{self.uri}/{name} is not there, although it was written: where Spark's executors run"
+            " on other machines, --output must be a place that all of them share"
+        )
 
     def _table_files(self, path: str) -> list[str] | list[fs.FileInfo] | None:
         """Return the files of the table in a directory, or the file itself; None if it does not
@@ -245,6 +248,11 @@ class Place:
     def has_table(self, name: str) -> bool:
         """Return whether there is a table of that name. Raises OutputError."""
         return self._type_of(name) is fs.FileType.Directory
+
+    def require_table(self, name: str) -> None:
+        """Raise OutputError if there is no table of that name."""
+        if not self.has_table(name):
+            raise self._missing(name)
 
     def has_file(self, name: str) -> bool:
         """Return whether there is a file of that name. Raises OutputError."""

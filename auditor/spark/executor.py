@@ -279,13 +279,16 @@ def listed_portions(run: Place, shard: Shard, portions: int) -> Work:
     """Return work on numbers below `portions`: the listed ids of each such part of a shard.
 
     A task reads the listing itself: Spark would read, shuffle and pass on each id. A portion is the
-    same whenever it is made, and the portions together have each listed id once.
+    same whenever it is made, and the portions together have each listed id once. Raises OutputError
+    on a machine that lacks the listing.
     """
 
     def work(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                listed = ShardFiles(run).scan(first_asked(run), LISTING, shard)
+                table = first_asked(run)
+                run.require_table(table)
+                listed = ShardFiles(run).scan(table, LISTING, shard)
                 keep = pc.field("ledger_id")
                 ids = listed.table(["ledger_id"], (keep >= shard.first) & (keep <= shard.last))
                 ascending = np.sort(ids["ledger_id"].to_numpy())

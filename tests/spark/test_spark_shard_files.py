@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from auditor.errors import OutputError
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import place
@@ -134,3 +135,11 @@ def test_tasks_read_each_listed_id_once(tmp_path: Path, readers: int, shard: Sha
     found = [one for number in range(readers) for one in portion(number)]
     assert [one for one in [*range(20), 21, 23] if shard.first <= one <= shard.last] == found
     assert portion(0) == portion(0)
+
+
+@pytest.mark.parametrize("shard", [EVERYTHING, *SHARDS])
+def test_a_task_on_a_machine_without_the_listing_fails(tmp_path: Path, shard: Shard) -> None:
+    """A portion without ids would be a part of the ledgers that nobody reads."""
+    work = listed_portions(place(str(tmp_path / "elsewhere")), shard, 2)
+    with pytest.raises(OutputError, match="evidence/listing is not there"):
+        list(work(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
