@@ -18,7 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from auditor.errors import ConfigError, OutputError, SparkJobFailed
+from auditor.errors import (
+    ConfigError,
+    LocalFault,
+    OutputError,
+    SparkJobFailed,
+    SparkStalled,
+    SparkUnavailable,
+)
 from auditor.evidence.local_files import own_umask
 from auditor.evidence.run_directory import Place
 from auditor.spark.installation import is_local_master
@@ -151,7 +158,9 @@ def _can_tasks_write(spark: SparkSession, place: Place, stop: StopRequest) -> bo
         files.prepare()
         files.publish(run_job(spark, stop, write, lambda _: None, STALL_MAX_S))
         return place.count("theirs", TRIED) == tasks
-    except (SparkJobFailed, OutputError):
+    except SparkStalled:
+        raise
+    except (LocalFault, OutputError, SparkJobFailed, SparkUnavailable):
         return False
 
 
@@ -165,9 +174,10 @@ def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
 
     try:
         run_job(spark, stop, copy, lambda _: None, STALL_MAX_S)
-        seen = place.count("theirs", TRIED)
-    except SparkJobFailed as error:
+    except (SparkJobFailed, OutputError) as error:
         return f"an executor could not read or write there: {error}"
+    try:
+        seen = place.count("theirs", TRIED)
     except OutputError:
         seen = 0
     return None if seen == tasks else f"of {tasks} rows that executors wrote, {seen} are there"

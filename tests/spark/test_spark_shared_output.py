@@ -6,11 +6,20 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from auditor.errors import ConfigError, OutputError
+from auditor.errors import (
+    AuditorError,
+    ConfigError,
+    LocalFault,
+    OutputError,
+    SparkStalled,
+    SparkUnavailable,
+    WorkerDied,
+)
 from auditor.evidence.run_directory import Place, place
 from auditor.spark import store
 from auditor.spark.store import Batches, require_shared_output
@@ -63,6 +72,38 @@ def test_spark_writes_where_tasks_cannot(
     assert [] == os.listdir(root.path)
 
 
+def fail_once(monkeypatch: pytest.MonkeyPatch, error: AuditorError) -> None:
+    """Make the first job raise an error."""
+    errors, do_job = [error], store.run_job
+
+    def job(*given: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return do_job(*given)
+
+    monkeypatch.setattr(store, "run_job", job)
+
+
+@pytest.mark.parametrize(
+    "error", [LocalFault("no memory"), WorkerDied("exited", ""), SparkUnavailable("unfit")]
+)
+def test_spark_writes_where_the_python_of_tasks_does_not_run(
+    spark: SparkSession, root: Place, monkeypatch: pytest.MonkeyPatch, error: AuditorError
+):
+    """A run of few ledgers needs no Python there."""
+    fail_once(monkeypatch, error)
+    assert not require_shared_output(spark, root, StopRequest())
+
+
+def test_a_cluster_that_hangs_is_not_tried_again(
+    spark: SparkSession, root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """Its executors may never be granted."""
+    fail_once(monkeypatch, SparkStalled("no task finished"))
+    with pytest.raises(SparkStalled):
+        require_shared_output(spark, root, StopRequest())
+
+
 @pytest.fixture
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the Python of tasks unable to write."""
@@ -90,6 +131,16 @@ def test_what_executors_write_elsewhere_is_not_shared(
 
     monkeypatch.setattr(store, "append", append_elsewhere)
     with pytest.raises(ConfigError, match=r"of \d+ rows that executors wrote, 0 are there"):
+        require_shared_output(spark, root, StopRequest())
+
+
+@pytest.mark.usefixtures("by_spark")
+def test_what_executors_cannot_write_is_refused_with_the_reason(
+    spark: SparkSession, root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """Such as a full disk."""
+    fail_once(monkeypatch, OutputError("a Spark task cannot write: No space left on device"))
+    with pytest.raises(ConfigError, match="No space left on device"):
         require_shared_output(spark, root, StopRequest())
 
 
