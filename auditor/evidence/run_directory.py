@@ -290,9 +290,17 @@ class Place:
         return {path.removeprefix(f"{self.path}/"): size for path, size in found.items()}
 
     def rename_file(self, name: str, to: str) -> None:
-        """Give a file below this directory another name below it. No file has that name."""
-        with file_errors(f"write {self.uri}/{to}"):
-            self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
+        """Give a file below this directory another name below it. No file has that name.
+
+        Raises OutputError, also if the file is not there.
+        """
+        try:
+            with file_errors(f"write {self.uri}/{to}"):
+                self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
+        except OutputError as error:
+            if self.has_file(name):
+                raise
+            raise self._missing(name) from error
 
     def remove_file(self, name: str) -> None:
         """Remove a file below this directory. It must exist."""

@@ -102,6 +102,23 @@ def test_a_file_that_its_task_removes_meanwhile_is_no_error(
     assert [] == os.listdir(f"{run.path}/evidence/ledgers")
 
 
+def test_a_file_that_a_task_wrote_elsewhere_is_missed(run: Place) -> None:
+    """The error says what to do, on a machine that does not share the output."""
+    files = WorkerFiles(run, "evidence/ledgers", ROWS)
+    files.prepare()
+    with pytest.raises(OutputError, match=r"although it was written: .* that all of them share"):
+        files.publish([".elsewhere"])
+
+
+def test_a_file_that_cannot_be_renamed_is_not_said_to_be_missing(run: Place) -> None:
+    """The error has the reason of the file system."""
+    files = WorkerFiles(run, "evidence/ledgers", ROWS)
+    (name,) = write(files, range(3))
+    Path(run.path, f"evidence/ledgers/part-00000-{files.job}.parquet").mkdir()
+    with pytest.raises(OutputError, match=r"cannot write .*part-00000"):
+        files.publish([name])
+
+
 def test_a_job_without_rows_leaves_a_table(run: Place) -> None:
     """A stage without a file counts as not done. A task without rows writes none."""
     files = WorkerFiles(run, "evidence/ledgers", ROWS)
