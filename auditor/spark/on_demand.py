@@ -30,18 +30,35 @@ class SparkOnDemand:
     `bookies` is their number: as many are asked at once if Spark runs on one machine.
     """
 
-    start: Callable[[int], tuple[SparkSession, bool]]
-    """Returns a session, and whether its tasks can write the output without Spark."""
+    start: Callable[[int], SparkSession]
     stop: StopRequest
+    try_output: Callable[[SparkSession], bool]
+    """Tries the output on the executors that are there, as `require_shared_output` does. Returns
+    whether tasks can write it without Spark."""
     bookies: int = 0
     started: SparkSession | None = None
     tasks_write: bool = False
+    slots_tried: int = 0
+    """How many tasks Spark could do at once when the output was tried last."""
 
     def session(self) -> SparkSession:
-        """Return the session. Raises SparkUnavailable if it cannot be started."""
+        """Return the session. Raises SparkUnavailable if it cannot be started, and ConfigError for
+        an output that executors do not share.
+        """
         if self.started is None:
-            self.started, self.tasks_write = self.start(self.bookies)
+            self.started = self.start(self.bookies)
+            self._try_output(self.started)
         return self.started
+
+    def _try_output(self, session: SparkSession) -> None:
+        """Try the output, again if executors have joined since it was tried.
+
+        A cluster's executors join one after the other, in seconds: the first alone may do all tasks
+        of a trial.
+        """
+        slots = session.sparkContext.defaultParallelism
+        if slots > self.slots_tried:
+            self.slots_tried, self.tasks_write = slots, self.try_output(session)
 
     def executor(
         self,
@@ -55,6 +72,7 @@ class SparkOnDemand:
         from auditor.spark.executor import SparkExecutor
 
         session = self.session()
+        self._try_output(session)
         readers = readers or _readers(session)
         return SparkExecutor(
             session,
@@ -90,15 +108,18 @@ def spark_on_demand(
     """
     with ExitStack() as stack:
 
-        def start(bookies: int) -> tuple[SparkSession, bool]:
+        def start(bookies: int) -> SparkSession:
             from auditor.spark.session import spark_session
-            from auditor.spark.store import require_shared_output
 
             started = spark_session(bookies, master, stop, verbose=verbose, lock=lock)
-            session = stack.enter_context(started)
-            return session, require_shared_output(session, output, stop)
+            return stack.enter_context(started)
 
-        spark = SparkOnDemand(start, stop)
+        def try_output(session: SparkSession) -> bool:
+            from auditor.spark.store import require_shared_output
+
+            return require_shared_output(session, output, stop)
+
+        spark = SparkOnDemand(start, stop, try_output)
         if is_submitted() or (master is not None and not is_local_master(master)):
             spark.session()
         yield spark

@@ -112,7 +112,7 @@ def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -
 
     Return whether the Python of tasks can do so, in a directory that is mounted everywhere.
     Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs a Spark
-    job of at most TASKS_MAX tasks, or two. An executor that joins later is not tried.
+    job of at most TASKS_MAX tasks, or two. Executors that join later are not tried by it.
     """
     if is_on_this_machine(spark, root):
         return True

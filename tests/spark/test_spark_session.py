@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark import __version__ as installed
@@ -20,6 +20,7 @@ from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place, place
 from auditor.spark import session as session_module
 from auditor.spark import store
+from auditor.spark.executor import SparkExecutor
 from auditor.spark.on_demand import spark_on_demand
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
@@ -129,7 +130,7 @@ class Sessions:
     @contextmanager
     def __call__(self, *given: object, **options: object) -> Iterator[Any]:
         self.done.append((given, options))
-        yield SimpleNamespace(version="4.9")
+        yield SimpleNamespace(version="4.9", sparkContext=SimpleNamespace(defaultParallelism=2))
         self.done.append("stopped")
 
 
@@ -170,6 +171,23 @@ def test_under_spark_submit_the_session_is_started_at_once(
     monkeypatch.setenv(variable, "1")
     with spark_on_demand(None, StopRequest(), OUTPUT):
         assert 1 == len(made.done)
+
+
+def test_the_output_is_tried_again_if_executors_have_joined(
+    made: Sessions, monkeypatch: pytest.MonkeyPatch
+):
+    """The first executor alone may have done all tasks of the trial."""
+    said = [False, True]
+    monkeypatch.setattr(store, "require_shared_output", lambda *_: said.pop())
+    with spark_on_demand("spark://host:7077", StopRequest(), OUTPUT) as demand:
+        context = cast(Any, demand.session().sparkContext)
+        context.master = "spark://host:7077"
+        for slots, tasks_write in ((2, True), (4, False), (4, False), (2, False)):
+            context.defaultParallelism = slots
+            address = cast(Any, lambda _: None)
+            executor = demand.executor(OUTPUT, address, 1, lambda _: None, 1.0)
+            assert tasks_write == cast(SparkExecutor, executor).tasks_write
+    assert [] == said
 
 
 def test_on_a_cluster_the_session_is_started_and_checked_at_once(

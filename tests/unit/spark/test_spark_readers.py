@@ -26,7 +26,7 @@ RATE = 12_000.0
 def executor(master: str, slots: int, rate: float, tmp_path: Path) -> SparkExecutor:
     context = SimpleNamespace(master=master, defaultParallelism=slots)
     session = cast(SparkSession, SimpleNamespace(sparkContext=context))
-    on_demand = SparkOnDemand(lambda _: (session, True), StopRequest())
+    on_demand = SparkOnDemand(lambda _: session, StopRequest(), lambda _: True)
 
     def address(readers: int) -> StoreAddress:
         limits = ZooKeeperLimits(zookeeper_reads_per_second=rate / readers)
