@@ -33,7 +33,9 @@ from auditor.model.availability import MissingLog
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Iterator[LedgerLists]:
+def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LedgerLists]:
+    """Return the lists of an index, for replies that no busy machine cuts short."""
+    monkeypatch.setattr(reader_process, "REPLY_S", 60.0)
     links = tmp_path / "links"
     links.mkdir()
     with LocationIndex(tmp_path / "bookie") as index:
@@ -69,7 +71,6 @@ def test_what_is_finished_is_sent_before_the_rest_is_made(
 def test_a_reply_is_bounded_in_bytes(lists: LedgerLists, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is asked for together, a lister holds little more than one list."""
     monkeypatch.setattr(reader_process, "REPLY_BYTES_MAX", 100)
-    monkeypatch.setattr(reader_process, "REPLY_S", 60.0)  # a busy machine needs more than 0.05 s
     assert [88, 64] == sizes(answer_bytes(lists, [7, 8, 9, 10]))
 
 
