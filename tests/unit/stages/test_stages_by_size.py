@@ -393,3 +393,24 @@ def test_a_later_stage_counts_its_own_suspects(counted: list[Ledgers]) -> None:
         Ledgers(3, SHARD),
         Ledgers(3, SHARD, 1, Todo.READS),
     ] == counted
+
+
+@pytest.mark.parametrize(
+    ("suspects_max", "by", "known"), [(LEFT_BY_A_LOOK, "here", 1), (1, "spark", 0), (0, "spark", 0)]
+)
+def test_spark_judges_every_suspect(
+    suspects_max: int, by: str, known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No task gets the ids of suspects whose lists are demanded without judging: they have no
+    bound.
+    """
+    stages, done = done_by(suspects_max)
+    looked_up: list[int] = []
+
+    def asked_again(_: Counted, look: int, __: Shard) -> Unchanged:
+        looked_up.append(look)
+        return Unchanged(look, frozenset())
+
+    monkeypatch.setattr(Counted, "asked_again", asked_again)
+    stages.judge(2, 0)
+    assert ([by], [2] * known) == (ways(done), looked_up)

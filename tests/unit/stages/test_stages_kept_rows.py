@@ -151,6 +151,20 @@ def test_suspects_of_joined_shards_are_taken_back(run: Place, scanned: list[str]
     assert [] == scanned
 
 
+def test_suspects_of_other_shards_stay_set_aside(run: Place, scanned: list[str]) -> None:
+    """A look takes back those of its shard, and of the next shard when it comes there."""
+    shards = {Shard(0, 0, 49): 3, Shard(1, 50): 60}
+    kept = KeptRows(ShardFiles(run))
+    for shard, ledger_id in shards.items():
+        look_at(kept, shard, ledger_id)
+        kept.set_aside(shard, [ledger_id])
+    look_at(kept, EVERYTHING, 11)
+    scanned.clear()
+    found = [look_at(kept, shard, ledger_id)[0] for shard, ledger_id in shards.items()]
+    assert [[(3, "low 3")], [(60, "high 60")]] == found
+    assert [] == scanned
+
+
 def test_suspects_are_read_again_unless_all_were_set_aside(run: Place, scanned: list[str]) -> None:
     """A ledger may become a suspect of which this process did not judge the rest."""
     kept = KeptRows(ShardFiles(run))
