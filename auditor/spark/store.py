@@ -149,9 +149,13 @@ def _can_tasks_write(spark: SparkSession, place: Place, stop: StopRequest) -> bo
             if place.count("ours", TRIED) == tasks:
                 yield pa.RecordBatch.from_arrays([batch.column(0)], schema=TRIED)
 
+    def read_and_write(batches: Batches) -> Batches:
+        with suppress(OutputError):  # of a task that fails, Spark makes another try elsewhere
+            yield from files.writer(read)(batches)
+
     def write() -> list[str]:
         numbers = spark.range(0, tasks, 1, tasks)
-        names = map_batches(numbers, files.writer(read), FILES).toArrow()
+        names = map_batches(numbers, read_and_write, FILES).toArrow()
         return [str(name) for name in names["file"].to_pylist()]
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,29 @@ def test_spark_writes_where_tasks_cannot(
     monkeypatch.setattr(store, "WorkerFiles", Files)
     assert not require_shared_output(spark, root, StopRequest())
     assert [] == os.listdir(root.path)
+
+
+def test_a_task_that_fails_does_not_pass_where_spark_repeats_it(
+    spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An executor without the directory is noticed, although the task is done by another one."""
+    failed = tmp_path / "failed"
+
+    class Files(WorkerFiles):
+        def writer(self, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+            theirs = WorkerFiles(self.run, self.table, self.schema, 0, self.job).writer(work)
+
+            def write(batches: Batches) -> Batches:
+                with suppress(FileExistsError):
+                    failed.touch(exist_ok=False)
+                    raise OutputError("not there")
+                yield from theirs(batches)
+
+            return write
+
+    monkeypatch.setattr(store, "WorkerFiles", Files)
+    assert not require_shared_output(spark, root, StopRequest())
+    assert failed.exists()
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, error: AuditorError) -> None:
