@@ -31,7 +31,7 @@ from auditor.evidence.schemas import (
 )
 from auditor.evidence.shard_files import ledgers_read
 from auditor.evidence.table_scan import scan_rows
-from auditor.first_checker.circle import NO_ARC, WHOLE, arc_from
+from auditor.first_checker.circle import NO_ARC, WHOLE, Arc, arc_from
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
@@ -271,6 +271,27 @@ def test_the_share_that_is_read_is_that_of_the_lists_that_are_asked_for(case: Ca
     assert arcs[0] > arcs[1] > arcs[2] > arcs[3]
 
 
+def test_the_share_is_counted_over_all_ledgers_that_are_listed(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever range of ids they are in. So is what each bookie should hold."""
+    asked: list[tuple[dict[str, Due], float]] = []
+
+    def record(
+        plan: ReadingPlan, due: dict[str, Due], asked_share: float, spot_reads: int
+    ) -> dict[str, Arc]:
+        asked.append((due, asked_share))
+        return {}
+
+    monkeypatch.setattr(choosing, "arcs_of", record)
+    case.about = READING
+    case.store.changed = frozenset({2, 5, 12})
+    case.choose()
+    ((due, share),) = asked
+    assert {"b1": 6.0, "b2": 12.0, "b3": 6.0} == {name: one.segments for name, one in due.items()}
+    assert pytest.approx(3 / 12) == share
+
+
 @pytest.mark.parametrize(
     ("said", "is_due"),
     [
@@ -404,10 +425,10 @@ def test_a_ledger_without_a_verdict_is_new(case: Case) -> None:
 
 
 def test_a_marked_and_a_changed_ledger_are_due(case: Case) -> None:
-    case.store.listed_marks = Marks({2: Mark(0, 0, ())})
-    case.store.changed = frozenset({3})
-    assert ({*IDS} - {2, 3}, {"marked": 1, "changed": 1}) == (case.choose()[0], case.due())
-    assert 2 not in case.store.read
+    case.store.listed_marks = Marks(dict.fromkeys((2, 12), Mark(0, 0, ())))
+    case.store.changed = frozenset({3, 11})
+    assert ({*IDS} - {2, 3, 11, 12}, {"marked": 2, "changed": 2}) == (case.choose()[0], case.due())
+    assert {2, 12}.isdisjoint(case.store.read)
 
 
 def test_nothing_is_carried_over_if_not_all_marks_are_known(case: Case) -> None:
@@ -432,17 +453,18 @@ def test_a_bookie_that_was_wiped_while_the_base_ran_makes_its_ledgers_due(case: 
 
 def test_a_ledger_of_which_a_scrub_names_entries_is_due(case: Case) -> None:
     """A ledger that is due for a reason before that counts for it, others are not listed."""
-    case.scrubbed = (2, 3, 999)
+    case.scrubbed = (2, 3, 12, 999)
     case.store.listed_marks = Marks({2: Mark(0, 0, ())})
-    assert ({*IDS} - {2, 3}, {"marked": 1, "scrub": 1}) == (case.choose()[0], case.due())
+    assert ({*IDS} - {2, 3, 12}, {"marked": 1, "scrub": 2}) == (case.choose()[0], case.due())
 
 
 def test_the_time_of_the_lists_is_that_of_the_run_that_asked(case: Case) -> None:
     """Carried twice, a ledger is as old as its lists."""
-    case.carried_before = dict.fromkeys((1, 2), 990 * HOUR_MS)
+    case.carried_before = dict.fromkeys((1, 12), 990 * HOUR_MS)
     case.choose()
     older, newer = carried_from(case.run, 1), carried_from(case.run, 3)
     assert older is not None and newer is not None
+    assert older == carried_from(case.run, 12)
     assert ("older", "before") == (older.run_id, newer.run_id)
     said = carried_of(case.run, case.about, scan_rows(VERDICTS.empty_table()))
     assert said is not None
