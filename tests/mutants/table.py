@@ -617,9 +617,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the suspects of all shards are looked at with each",
         RECHECK,
-        "stages:Suspects.open_ledgers",
-        "shard.first <= one <= shard.last",
-        "one <= shard.last",
+        "stages.selection:_within",
+        "np.searchsorted(ids, shard.first)",
+        "0",
         ("test_open_are_those_of_the_shard_alone",),
     ),
     Mutant(
@@ -2080,8 +2080,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "verdicts are carried over though the marks cannot be read",
         ACCOUNTING,
         "run.choosing:Chooser._require",
-        "if marks.problem:",
-        "if not marks:",
+        "raise _MarksUnread(marks.problem)",
+        "pass",
         ("test_nothing_is_carried_over_if_not_all_marks_are_known",),
     ),
     Mutant(
@@ -2226,7 +2226,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a verdict is carried over though a scrub names entries of the ledger",
         ACCOUNTING,
-        "run.carrying:Carrying.choose",
+        "run.choosing:Chooser.choose",
         "sorted(scrubbed)",
         "sorted([])",
         ("test_a_ledger_of_which_a_scrub_names_entries_is_due",),
@@ -2242,7 +2242,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a verdict of several looks is carried over",
         ACCOUNTING,
-        "run.carrying:_are_sound",
+        "run.choosing:_are_sound",
         'pc.equal(verdicts["looks"], 1)',
         'pc.is_valid(verdicts["looks"])',
         ("test_a_verdict_that_is_not_plainly_sound_is_not_carried_over",),

@@ -61,6 +61,10 @@ class Tables:
         """Return False: a table is not in files."""
         return False
 
+    def files_in(self, *_names: str) -> set[str]:
+        """Return no file: a table is not in files."""
+        return set()
+
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, _file_name: str) -> None:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         self.tables[name] = (
