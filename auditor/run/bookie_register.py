@@ -5,12 +5,10 @@ them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -291,16 +289,16 @@ class BookieRegister:
                 if status == Greeting.UNSUPPORTED.value:
                     self._unable.add(bookie)
             self._note_silence(greetings)
-            bookies, statuses, details = (_Words.of(batch[name]) for name in names)
-            has_list = statuses.which(lambda one: one == AnswerStatus.HELD.value)
-            has_list &= details.which(
-                lambda one: one is not None and not one.startswith(LISTED_BY_LISTER)
-            )
-            self._listed.update(bookies.counts(has_list))
-            is_overdue = statuses.which(lambda one: one == AnswerStatus.TIMED_OUT.value)
-            is_overdue &= details.which(lambda one: (one or "").endswith(WHILE_OTHERS_CAME))
-            for bookie, count in bookies.counts(is_overdue).items():
-                self._unanswered[bookie] += count
+            # Most answers are alike but for the bookie.
+            kinds = pa.Table.from_batches([batch.select(names)]).group_by(names)
+            counts = kinds.aggregate([([], "count_all")])
+            for bookie, status, detail, count in _rows_in(counts, [*names, "count_all"]):
+                has_list = status == AnswerStatus.HELD.value and detail is not None
+                if has_list and not detail.startswith(LISTED_BY_LISTER):
+                    self._listed.add(bookie)
+                is_overdue = (detail or "").endswith(WHILE_OTHERS_CAME)
+                if is_overdue and status == AnswerStatus.TIMED_OUT.value:
+                    self._unanswered[bookie] += count
 
     def _note_silence(self, greetings: pa.RecordBatch) -> None:
         """Record how the bookies of these rows behaved as a whole."""
@@ -319,34 +317,6 @@ class BookieRegister:
         )
 
 
-class _Words(NamedTuple):
-    """A column of few different words: the words, null at the end, and for each row its word's
-    number.
-    """
-
-    words: list[str | None]
-    numbers: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, column: pa.Array) -> _Words:
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        words = [*coded.dictionary.to_pylist(), None]
-        numbers = pc.fill_null(coded.indices.cast(pa.int64()), len(words) - 1)
-        return cls(words, numbers.to_numpy())
-
-    def which(self, is_meant: Callable[[str | None], bool]) -> npt.NDArray[np.bool_]:
-        """Return which rows have a word that is meant. Asks once for each word."""
-        are_meant = np.array([is_meant(word) for word in self.words])
-        chosen: npt.NDArray[np.bool_] = are_meant[self.numbers]
-        return chosen
-
-    def counts(self, chosen: npt.NDArray[np.bool_]) -> dict[str, int]:
-        """Return how many of the chosen rows have each word. Null does not count."""
-        found = np.bincount(self.numbers[chosen], minlength=len(self.words)).tolist()
-        pairs = zip(self.words, found, strict=True)
-        return {word: count for word, count in pairs if word is not None and count}
-
-
-def _rows_in(rows: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _rows_in(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the cells of the named columns, row by row."""
     return zip(*(rows[name].to_pylist() for name in names), strict=True)
