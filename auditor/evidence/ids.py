@@ -113,6 +113,11 @@ class Shard:
         """Whether the run has no shard behind this one."""
         return self.last == LEDGER_ID_MAX
 
+    def part_of(self, ids: Ids) -> Ids:
+        """Return those of the ascending ids that are of the shard. Costs two searches."""
+        first, end = np.searchsorted(ids, self.first), np.searchsorted(ids, self.last, "right")
+        return ids[first:end]
+
 
 EVERYTHING = Shard(0)
 """The only shard of a run that is not divided."""

@@ -140,7 +140,7 @@ def compare_metadata(
     kept_and_carried = kept_ids[are_among(kept_ids, carried)]
     for shard in id_ranges(listing, COMPARED_AT_ONCE):
         then, now = _newest_in(files_then, shard, carried), _newest_read_in(files_now, shard)
-        total += _count_in(carried, shard)
+        total += len(shard.part_of(carried))
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
         total += int(np.count_nonzero(is_closed))
@@ -210,11 +210,6 @@ def _newest_read_in(files: ShardFiles, shard: Shard) -> pa.Table:
     if len(own) == len(found):
         return _newest(_rows_in(files.scan("evidence/ledgers", LEDGERS, shard), shard))
     return _newest(_rows_in(files.scan_files("evidence/ledgers", LEDGERS, own), shard))
-
-
-def _count_in(ids: Ids, shard: Shard) -> int:
-    first = np.searchsorted(ids, shard.first)
-    return int(np.searchsorted(ids, shard.last, side="right") - first)
 
 
 def _rows_in(ledgers: TableScan, shard: Shard) -> pa.Table:

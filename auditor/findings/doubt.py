@@ -166,7 +166,7 @@ def _doubt_among(evidence: _Evidence, portion: Shard) -> Doubt:
         return Doubt()
     # An earlier run asked for the lists of the carried: each bookie listed what it should hold.
     is_listed = pairs.are_of(_listed(evidence, portion))
-    is_listed |= pairs.are_of_ledgers(_within(evidence.carried, portion))
+    is_listed |= pairs.are_of_ledgers(portion.part_of(evidence.carried))
     is_due = is_listed & pairs.are_of_ledgers(counted)
     columns = [*_PAIR, "entry_id"]
     rows = evidence.reads.table(columns, portion, _WAS_READ)
@@ -199,12 +199,6 @@ def _listed(evidence: _Evidence, portion: Shard) -> tuple[_Numbers, _Numbers]:
 
 def _numbers(rows: pa.Table, evidence: _Evidence) -> tuple[_Numbers, _Numbers]:
     return rows["ledger_id"].to_numpy(), numbers_of(rows["bookie_id"], evidence.number_of)
-
-
-def _within(ids: Ids, portion: Shard) -> Ids:
-    """Return those of the ascending ids that are in the portion."""
-    first, end = np.searchsorted(ids, portion.first), np.searchsorted(ids, portion.last, "right")
-    return ids[first:end]
 
 
 def _sum_of(copies: _Numbers) -> int:

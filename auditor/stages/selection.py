@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -230,14 +230,15 @@ class Suspects:
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard for which a look requested another look, ascending."""
-        return sorted(_within(shard, (table.ids for table in self._open_tables(look))))
+        parts = (shard.part_of(table.ids).tolist() for table in self._open_tables(look))
+        return sorted(chain.from_iterable(parts))
 
     def asked_again(self, look: int, shard: Shard) -> Unchanged:
         """Return the ledgers of a shard of which this look demands lists unless it read other
         metadata, by the look before.
         """
-        asking = (table.asking for table in self._open_tables(look - 1))
-        return Unchanged(look, frozenset(_within(shard, asking)))
+        parts = (shard.part_of(table.asking).tolist() for table in self._open_tables(look - 1))
+        return Unchanged(look, frozenset(chain.from_iterable(parts)))
 
     def _open_tables(self, look: int) -> list[_OpenLedgers]:
         """Return the open ledgers of each judging of a look.
@@ -305,15 +306,6 @@ def _distinct(rows: pa.Table) -> list[LedgerId]:
     """Return the different ids of a table of ledgers, ascending."""
     ids: list[LedgerId] = distinct_numbers(rows["ledger_id"].to_numpy()).tolist()
     return ids
-
-
-def _within(shard: Shard, parts: Iterable[Ids]) -> Iterator[LedgerId]:
-    """Yield the ids that are of a shard. Costs a search in each part, and the ids that are found:
-    a look has parts of all shards.
-    """
-    for ids in parts:
-        first = np.searchsorted(ids, shard.first)
-        yield from ids[first : np.searchsorted(ids, shard.last, side="right")].tolist()
 
 
 def _is_within(shard: Shard) -> ds.Expression:

@@ -617,8 +617,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the suspects of all shards are looked at with each",
         RECHECK,
-        "stages.selection:_within",
-        "np.searchsorted(ids, shard.first)",
+        "evidence.ids:Shard.part_of",
+        "np.searchsorted(ids, self.first)",
         "0",
         ("test_open_are_those_of_the_shard_alone",),
     ),
