@@ -22,7 +22,7 @@ from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.evidence.shard_files import ledgers_read
+from auditor.evidence.shard_files import ShardFiles, ledgers_read
 from auditor.evidence.table_scan import are_of
 from auditor.first_checker.schedule import expected_list
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
@@ -139,7 +139,7 @@ def _metadata_of(
     """Return the metadata of some ledgers that the run read, by ledger and look."""
     if not ids:
         return {}
-    rows = ledgers_read(run).table(LEDGERS.names, are_of(sorted(ids)))
+    rows = ledgers_read(ShardFiles(run)).table(LEDGERS.names, are_of(sorted(ids)))
     return {(one.ledger_id, one.look): one.metadata for one in ledger_records(rows)}
 
 

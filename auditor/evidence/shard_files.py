@@ -165,7 +165,7 @@ class ShardFiles:
         return span is not None and span[0] <= shard.last and shard.first <= span[1]
 
 
-CARRIED = "carried"
+CARRIED_FILES = "carried"
 """How the names begin of the files with rows that were copied from the run from which verdicts are
 carried over."""
 
@@ -176,20 +176,19 @@ def is_carried(file: str) -> bool:
     A run of an older release has one such file in a table, others have several.
     """
     name, _, _ = file.rpartition("/")[2].partition(".")
-    return name.partition("-")[0] == CARRIED
+    return name.partition("-")[0] == CARRIED_FILES
 
 
-def ledgers_read(run: Place) -> TableScan:
+def ledgers_read(files: ShardFiles, shard: Shard = EVERYTHING) -> TableScan:
     """Return the rows of evidence/ledgers that a run read itself: none of a ledger whose verdict it
-    carried over.
+    carried over. Files without a row of the shard are left out.
 
-    If it carried some, this costs a listing of the table, and reading the end of each file. Raises
-    OutputError.
+    Costs a listing of the table and, if the run carried some, reading the end of each file that is
+    new. Raises OutputError.
     """
-    if not any(map(is_carried, run.files_in("evidence/ledgers"))):
-        return run.scan("evidence/ledgers", LEDGERS)
-    files = ShardFiles(run)
-    own = [file for file in files.of("evidence/ledgers", EVERYTHING) if not is_carried(file)]
+    if not any(map(is_carried, files.run.files_in("evidence/ledgers"))):
+        return files.scan("evidence/ledgers", LEDGERS, shard)
+    own = [file for file in files.of("evidence/ledgers", shard) if not is_carried(file)]
     return files.scan_files("evidence/ledgers", LEDGERS, own)
 
 

@@ -40,7 +40,7 @@ from auditor.evidence.schemas import (
     LEDGERS,
     LISTING,
 )
-from auditor.evidence.shard_files import ShardFiles, is_carried
+from auditor.evidence.shard_files import ShardFiles, ledgers_read
 from auditor.evidence.table_scan import TableScan
 from auditor.findings.gone_ledgers import GONE_FILE, gone_ledgers
 from auditor.model.evidence import Look
@@ -139,7 +139,8 @@ def compare_metadata(
     carried = read_carried_ids(run)
     kept_and_carried = kept_ids[are_among(kept_ids, carried)]
     for shard in id_ranges(listing, COMPARED_AT_ONCE):
-        then, now = _newest_in(files_then, shard, carried), _newest_read_in(files_now, shard)
+        then = _newest_in(files_then, shard, carried)
+        now = _newest(_rows_in(ledgers_read(files_now, shard), shard))
         total += len(shard.part_of(carried))
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
@@ -201,17 +202,6 @@ def _newest_in(files: ShardFiles, shard: Shard, left_out: Ids) -> pa.Table:
     return _newest(rows_of(rows, pa.array(~is_left_out)))
 
 
-def _newest_read_in(files: ShardFiles, shard: Shard) -> pa.Table:
-    """Return the newest readable row of each ledger in a range of ids that the run read,
-    ascending.
-    """
-    found = files.of("evidence/ledgers", shard)
-    own = [file for file in found if not is_carried(file)]
-    if len(own) == len(found):
-        return _newest(_rows_in(files.scan("evidence/ledgers", LEDGERS, shard), shard))
-    return _newest(_rows_in(files.scan_files("evidence/ledgers", LEDGERS, own), shard))
-
-
 def _rows_in(ledgers: TableScan, shard: Shard) -> pa.Table:
     keep = _FOUND
     if not shard.is_all:
@@ -220,6 +210,7 @@ def _rows_in(ledgers: TableScan, shard: Shard) -> pa.Table:
 
 
 def _newest(rows: pa.Table) -> pa.Table:
+    """Return the newest row of each ledger, ascending."""
     ids = rows["ledger_id"].to_numpy()
     if np.all(ids[1:] > ids[:-1]):
         return rows

@@ -22,7 +22,7 @@ from auditor.evidence.ids import Ids, are_among
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, VERDICTS
-from auditor.evidence.shard_files import CARRIED
+from auditor.evidence.shard_files import CARRIED_FILES
 from auditor.first_checker.circle import Arc
 from auditor.judging.verdict_rows import mark_waiting, spoil_rows
 from auditor.model.availability import Greeting
@@ -105,7 +105,7 @@ class Carrying:
         copies = (_widened(change(batch), written) for batch in rows)
         for number, first in enumerate(copies):
             part = chain([first], _up_to(ROWS_A_FILE - first.num_rows, copies))
-            self.run.write_stream(table, part, written, f"{CARRIED}-{number:04}")
+            self.run.write_stream(table, part, written, f"{CARRIED_FILES}-{number:04}")
 
     def _unheard(
         self, named: Sequence[BookieId], bookies: Sequence[BookieRecord]

@@ -29,7 +29,7 @@ from auditor.evidence.schemas import (
     READS,
     VERDICTS,
 )
-from auditor.evidence.shard_files import ledgers_read
+from auditor.evidence.shard_files import ShardFiles, ledgers_read
 from auditor.evidence.table_scan import scan_rows
 from auditor.first_checker.circle import NO_ARC, WHOLE, Arc, arc_from
 from auditor.model.availability import (
@@ -367,7 +367,7 @@ def test_what_nothing_speaks_against_is_carried_over(case: Case) -> None:
     assert (set(IDS), [*IDS], {}) == (carried, case.store.read, case.due())
     case.carrying().write_ledgers()
     assert {"evidence/ledgers/carried-0000.parquet"} == case.run.files_in("evidence/ledgers")
-    assert 0 == ledgers_read(case.run).count()
+    assert 0 == ledgers_read(ShardFiles(case.run)).count()
     assert {"b1": 6, "b2": 12, "b3": 6} == carried_by_bookie(case.run)
     rows = case.run.read_table("evidence/ledgers", LEDGERS)
     assert rows.equals(case.base.read_table("evidence/ledgers", LEDGERS))
